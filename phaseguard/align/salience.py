@@ -1,0 +1,119 @@
+"""Answer spans: the characters of a passage that an answer depends on, with a kind and a weight.
+
+Numbers, identifiers, hashes and paths weigh most, then quoted names, then names; rare words are taken
+only where a passage has nothing better. The pieces of one number or identifier are one span.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from phaseguard.text import Span
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSpan:
+    """A run of characters that the answer depends on."""
+
+    span: Span
+    kind: str
+    weight: float
+
+
+WEIGHTS = {
+    "answer": 1.0,
+    "path": 1.0,
+    "identifier": 1.0,
+    "number": 1.0,
+    "quoted": 0.8,
+    "name": 0.5,
+    "rare-word": 0.3,
+    "passage": 0.3,
+}
+
+# ASCII classes on purpose: in Chinese or Japanese text an identifier touches letters on both sides
+_A = "A-Za-z0-9_"
+_PATTERNS = (
+    (
+        "path",  # URLs, e-mail addresses, Unix and Windows paths, file names
+        re.compile(
+            rf"[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`)\]]*[^\s<>\"'`)\].,;:!?]"
+            rf"|[{_A}.+-]+@[{_A}-]+(?:\.[{_A}-]+)+"
+            rf"|(?<![{_A}/])(?:~|\.{{1,2}})?/[{_A}.@+-]+(?:/[{_A}.@+-]+)*[{_A}]"
+            rf"|(?<![{_A}/.])[{_A}-]+(?:/[{_A}-]+)*/[{_A}-]+(?:\.[A-Za-z][{_A}]*)+"
+            rf"|(?<![{_A}])[A-Za-z]:\\[{_A}.\\-]*[{_A}]"
+        ),
+    ),
+    (
+        "identifier",  # letters and digits joined by signs, with a digit, an underscore or inner capitals
+        re.compile(
+            rf"(?<![{_A}])(?=[{_A}./:#-]*(?:\d|_|[a-z][A-Z]))[A-Za-z_#][{_A}]*(?:[-./:#][{_A}]+)*(?:\(\))?"
+            rf"|(?<![{_A}])[0-9A-Fa-f]{{2,}}(?:[-:][0-9A-Fa-f]{{2,}}){{3,}}(?![{_A}])"
+            rf"|(?<![{_A}])(?=[{_A}]*[A-Za-z])\d[{_A}]*(?:[-./:][{_A}]+)*(?![{_A}])"
+            rf"|(?<![{_A}.])[A-Za-z_][{_A}]*(?:\.[A-Za-z_][{_A}]*)*\(\)"
+        ),
+    ),
+    (
+        "number",  # amounts, dates, versions, percentages: grouped and decimal digits are one number
+        re.compile(rf"(?:[$€£¥₹]\s?)?(?<![{_A}.])[-+]?\d+(?:[.,:/\u00a0\u202f'-]\d+)*(?:\s?[%‰°])?"),
+    ),
+    (
+        "quoted",
+        re.compile(
+            r"\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»|「[^」\n]{1,80}」|『[^』\n]{1,80}』"
+            r"|《[^》\n]{1,80}》|`[^`\n]{1,80}`|(?<!\w)'[^'\n]{1,80}'(?!\w)"
+        ),
+    ),
+    (
+        "name",  # capitalised words that do not start a sentence, and words in capitals
+        re.compile(
+            r"(?<=[^\W\d_] |[,;:] |r\. |s\. )[A-Z][\w'’-]+(?: (?:of |de |von |van )?[A-Z][\w'’-]+)*"
+            rf"|(?<![{_A}])[A-Z]{{2,}}(?![{_A}])"
+        ),
+    ),
+)
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+def find_answer_spans(
+    text: str, passage: Span, *, is_rare: Callable[[str], bool] = lambda word: len(word) > 7
+) -> tuple[AnswerSpan, ...]:
+    """Find the answer spans of ``text[passage]``, ascending and disjoint, offsets in ``text``.
+
+    Args:
+        text: the text in which the passage stands.
+        passage: its characters.
+        is_rare: whether a word is rare; asked only when the passage has no number, identifier,
+            path, quotation or name. Without any rare word the whole passage is one span.
+
+    >>> text = "The access code is PROVOCATIVE-8417."
+    >>> [(found.span.of(text), found.kind) for found in find_answer_spans(text, Span(0, len(text)))]
+    [('PROVOCATIVE-8417', 'identifier')]
+    """
+    taken: list[AnswerSpan] = []
+    for kind, pattern in _PATTERNS:
+        for match in pattern.finditer(text, passage.start, passage.end):
+            quotes = 1 if kind == "quoted" else 0  # the marks are not part of the answer
+            span = Span(match.start() + quotes, match.end() - quotes)
+            if span.start < span.end and not any(span.overlaps(other.span) for other in taken):
+                taken.append(AnswerSpan(span, kind, WEIGHTS[kind]))
+    if not taken:
+        taken = _rare_words(text, passage, is_rare) or [_whole(text, passage)]
+    return tuple(sorted(taken, key=lambda found: found.span))
+
+
+def _rare_words(text: str, passage: Span, is_rare: Callable[[str], bool]) -> list[AnswerSpan]:
+    return [
+        AnswerSpan(Span(*match.span()), "rare-word", WEIGHTS["rare-word"])
+        for match in _WORD.finditer(text, passage.start, passage.end)
+        if is_rare(match.group())
+    ]
+
+
+def _whole(text: str, passage: Span) -> AnswerSpan:
+    piece = passage.of(text)
+    start = passage.start + len(piece) - len(piece.lstrip())
+    end = passage.start + len(piece.rstrip())
+    return AnswerSpan(Span(start, max(start, end)), "passage", WEIGHTS["passage"])
