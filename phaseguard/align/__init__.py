@@ -1,1 +1,1 @@
-
+"""Aligning: pads that put answer spans on strong phases, solved exactly and proven."""

@@ -73,7 +73,7 @@ class Prompt:
         kind, messages, options = _open(prompt)
         if not isinstance(frozen, int) or isinstance(frozen, bool) or not 0 <= frozen <= len(messages):
             raise InputError(
-                f"frozen={frozen!r}: give the number of leading messages to leave alone, 0 to {len(messages)}."
+                f"frozen={frozen!r}: give how many leading messages to leave alone, 0 to {len(messages)}."
             )
         fields = tuple(
             field
@@ -113,7 +113,7 @@ def _open(prompt: Any) -> tuple[Kind, tuple[Mapping[str, Any], ...], Mapping[str
 def _messages(given: Any) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
         raise InputError(
-            f"A prompt is a string, a list of messages or a payload with 'messages', not {type(given).__name__}."
+            f"A prompt is a string, a list of messages or a payload, not {type(given).__name__}."
         )
     if not given:
         raise InputError("The prompt has no messages.")

@@ -22,9 +22,9 @@ class SpanReport:
         index_before, index_after: token index of its first token, in the request as it was given
             and in the one returned. None when it cannot be known (behind an image).
         phase_before, phase_after: the same mod the period; None without a period.
-        strength_before, strength_after: probability that it is retrieved; None when the profile has no strengths.
+        strength_before, strength_after: probability that it is retrieved; None without strengths.
         strong_before, strong_after: whether the phase counts as strong; None without any evidence.
-        in_window: whether the model reads it from its raw window in this request, where phase does not matter.
+        in_window: whether the model reads it from its raw window, where phase does not matter.
     """
 
     text: str
@@ -68,7 +68,7 @@ class PadReport:
         message, block: where; ``offset``: character offset of ``text`` in the returned content.
         text: what stands there now; ``original``: what stood there before.
         tokens: tokens it adds to the request.
-        kind: ``invisible``, ``visible``, ``separator`` (an equivalent spelling of a blank line) or ``custom``.
+        kind: ``invisible``, ``visible``, ``custom``, or ``separator`` (another spelling of a blank line).
         line: line number of the place in the returned content, from 1.
     """
 
@@ -104,7 +104,7 @@ class Report:
     Attributes:
         verified: whether the returned request was encoded again and every answer span stands where
             the plan says, and no token outside the pads changed. False means that no pads were put in.
-        profile: name of the profile; ``period``: its period; ``chat`` and ``tokenizer``: what rendered and encoded it.
+        profile: name of the profile; ``period``: its period; ``chat``, ``tokenizer``: what read it.
         tokens_before: tokens of the request as given; ``tokens_normalized``: after normalizing;
             ``tokens_after``: of the returned one.
         tokens_added: tokens that the pads add, ``tokens_after - tokens_normalized``.
@@ -151,12 +151,12 @@ class AlignedPrompt:
     edits: Mapping[FieldKey, tuple[tuple[Edit, ...], ...]] = field(default_factory=dict)
 
     def restore(self) -> Any:
-        """The prompt as it was given, rebuilt from the returned one by undoing every edit.
+        r"""The prompt as it was given, rebuilt from the returned one by undoing every edit.
 
         >>> from phaseguard import align_prompt
-        >>> out = align_prompt("Is it 5?   \\n", key_passages=["5"], profile="deepseek-v4.1-flash")
+        >>> out = align_prompt("Is it 5?   \n", key_passages=["5"], profile="deepseek-v4.1-flash")
         >>> out.restore()
-        'Is it 5?   \\n'
+        'Is it 5?   \n'
         """
         prompt = Prompt.read(self.prompt)
         texts = {f.key: f.text for f in prompt.fields}
