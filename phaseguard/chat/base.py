@@ -37,11 +37,17 @@ class Rendered:
     Attributes:
         text: the request text.
         specials: ascending, disjoint spans of ``text``, each the spelling of one special token.
-        pieces: where message contents stand, ascending in the request.
+        pieces: where message contents stand, ascending in the request. The order of the request may
+            differ from the order of the messages: an encoder may hoist system messages or sort tool
+            results. A content that the template prints twice has two pieces.
         prefix_tokens: tokens that stand before ``text`` (a BOS added by the engine, say).
         known_until: characters from here on have an unknown token index (an image stands before
             them, say); None when every index is known.
         notes: what the reader of a report should know about this rendering.
+
+    >>> r = Rendered("<u>hi</u>", (Span(0, 3), Span(5, 9)), (Piece(0, None, Span(0, 2), Span(3, 5)),))
+    >>> r.locate(0, 1), r.text[r.locate(0, 1)]
+    (4, 'i')
     """
 
     text: str
@@ -62,12 +68,20 @@ class Rendered:
                 piece.content.start <= offset <= piece.content.end
             ):
                 return piece.request.start + offset - piece.content.start
-        raise RenderError(f"Character {offset} of message {message} is not in the rendered request.")
+        where = "" if block is None else f", block {block}"
+        raise RenderError(
+            f"Character {offset} of message {message}{where} does not stand in the rendered request: "
+            "the chat encoding strips, changes or drops it. Choose a passage that the model sees as you wrote it."
+        )
 
 
 @runtime_checkable
 class Renderer(Protocol):
-    """Turns an OpenAI-style payload into the request text."""
+    """Turns an OpenAI-style payload into the request text.
+
+    A renderer may also have ``unstable(messages, options, among)``, a faster form of
+    :func:`phaseguard.chat.unstable_messages` with the same result.
+    """
 
     @property
     def name(self) -> str:
@@ -77,5 +91,5 @@ class Renderer(Protocol):
         """Render messages; ``options`` holds the payload's other keys (tools, response_format, ...).
 
         Raises:
-            RenderError: when the payload cannot be rendered.
+            RenderError: when the payload cannot be rendered; the message says which message is at fault.
         """
