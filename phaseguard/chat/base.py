@@ -71,7 +71,7 @@ class Rendered:
         where = "" if block is None else f", block {block}"
         raise RenderError(
             f"Character {offset} of message {message}{where} does not stand in the rendered request: "
-            "the chat encoding strips, changes or drops it. Choose a passage that the model sees as you wrote it."
+            "the chat encoding strips, changes or drops it. Choose a passage that the model sees as it is."
         )
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from types import ModuleType
 from typing import Any, Literal, get_args
 
 from phaseguard.chat.base import Message, Piece, Rendered
-from phaseguard.chat.payload import check_messages, surrogate_fault
+from phaseguard.chat.payload import check_messages
+from phaseguard.chat.recipe import DEEPSEEK_NAMES, EncoderRefusedError, convert, explain, image_spelling
 from phaseguard.chat.skeleton import locate_contents
-from phaseguard.errors import InputError, MissingExtraError, RenderError, did_you_mean
+from phaseguard.errors import InputError, RenderError, did_you_mean
 from phaseguard.text import Span
 
 Reasoning = Literal["off", "low", "high", "max"]
-DEEPSEEK_NAMES = ("deepseek-v4", "deepseek-v4.1")
 _ROLES = frozenset({"system", "user", "assistant", "tool", "latest_reminder"})
 _BLOCKS = ("text", "image_url", "file")
 # The keys of a payload that the encoder turns into text; all others leave the request as it is.
@@ -25,32 +23,32 @@ _REASONING_KEYS = ("thinking", "reasoning_effort")
 
 @dataclass(frozen=True, slots=True)
 class DeepSeekRenderer:
-    """Renders OpenAI-style payloads for DeepSeek V4 or V4.1; token index 0 is the BOS.
+    r"""Renders OpenAI-style payloads for DeepSeek V4 or V4.1; token index 0 is the BOS.
 
     Reasoning modes (the text in front of the system prompt, and so every phase, depends on them):
 
-    ======  ==============================  =======================================  ===================
-    mode    payload keys                    V4: text behind BOS                      V4.1: behind BOS
-    ======  ==============================  =======================================  ===================
-    off     ``thinking: disabled``          none; answer opens with ``</think>``     none
-    low     ``enabled``, effort ``low``     none; answer opens with ``<think>``      ``Effort: 50`` line
-    high    ``enabled``, effort ``high``    "Absolute maximum ..." (79 tokens)       ``Effort: 75`` line
-    max     ``enabled``, effort ``max``     "Beyond maximum ..." (92 tokens)         ``Effort: 100`` line
-    ======  ==============================  =======================================  ===================
+    ======  ===========================  ====================================  =====================
+    mode    payload keys                 V4: text behind BOS                   V4.1: text behind BOS
+    ======  ===========================  ====================================  =====================
+    off     ``thinking: disabled``       none; answer opens ``</think>``       none
+    low     ``enabled``, effort ``low``  none; answer opens ``<think>``        ``Effort: 50`` line
+    high    ``enabled``, ``high``        "Absolute maximum ...", 79 tokens     ``Effort: 75`` line
+    max     ``enabled``, ``max``         "Beyond maximum ...", 92 tokens       ``Effort: 100`` line
+    ======  ===========================  ====================================  =====================
 
-    ``medium`` and ``xhigh`` equal ``high``, ``minimal`` equals ``low``. ``thinking`` or ``reasoning_effort``
-    in a payload win over ``reasoning``, with a note.
+    ``medium`` and ``xhigh`` equal ``high``, ``minimal`` equals ``low``. ``thinking`` or
+    ``reasoning_effort`` in a payload win over ``reasoning``, with a note.
 
     What the text in front of a message depends on:
 
-    - V4 moves all system messages to the front and joins them (``\\n\\n``): a later system message moves
+    - V4 moves all system messages to the front and joins them (``\n\n``): a later system message moves
       every message behind it. V4.1 leaves them where they are. Empty ones vanish.
     - ``tools`` and ``response_format`` are appended to the (first) system prompt.
-    - Neighbouring user messages and tool results are joined by ``\\n\\n`` into one user turn; tool results are
-      put in the order of the calls, and a call must have all its results.
-    - Earlier reasoning is kept when the payload has tools and thinking is on, and dropped always otherwise:
-      it does not change with later turns. Only a message continued with ``prefix`` keeps its own.
-    - ``tool_choice="required"`` and the mode's ``<think>`` or ``</think>`` change the end of the request only.
+    - Neighbouring user messages and tool results are joined by ``\n\n`` into one user turn; tool results
+      are put in the order of the calls, and a call must have all its results.
+    - Earlier reasoning is kept when the payload has tools and thinking is on, and dropped otherwise: it
+      does not change with later turns. Only a message continued with ``prefix`` keeps its own.
+    - ``tool_choice="required"`` and the mode's ``<think>`` or ``</think>`` change the request's end only.
 
     So a message's place depends on what comes later in one case alone: V4 with a system message behind it.
 
@@ -69,9 +67,8 @@ class DeepSeekRenderer:
 
     def __post_init__(self) -> None:
         if self.version not in DEEPSEEK_NAMES:
-            raise InputError(
-                f"Unknown DeepSeek encoding {self.version!r}. {did_you_mean(self.version, DEEPSEEK_NAMES)}"
-            )
+            hint = did_you_mean(str(self.version), DEEPSEEK_NAMES)
+            raise InputError(f"Unknown DeepSeek encoding {self.version!r}. {hint}")
         if self.reasoning not in get_args(Reasoning):
             hint = did_you_mean(str(self.reasoning), get_args(Reasoning))
             raise InputError(f"Unknown reasoning mode {self.reasoning!r}. {hint}")
@@ -90,20 +87,22 @@ class DeepSeekRenderer:
         """
         check_messages(messages, _ROLES, _BLOCKS)
         keys, notes = self._keys(options)
-        prompt = self._native(messages, keys)
+        try:
+            prompt = convert(self.version, messages, keys)
+        except EncoderRefusedError as fault:
+            raise explain(self.version, messages, keys, fault) from fault.__cause__
         text: str = prompt.prompt
         specials = tuple(Span(start, end) for start, end in prompt.special_ranges)
-        layout = locate_contents(messages, lambda ms: str(self._native(ms, keys).prompt), text)
+        layout = locate_contents(messages, lambda ms: str(convert(self.version, ms, keys).prompt), text)
         _check_plain(layout.pieces, specials)
         known_until = None
-        if images := len(prompt.image_sources):
+        if prompt.image_sources:
             known_until = _first_image_end(text, specials)
-            notes.append(f"Each of {images} images takes a number of tokens that only the server knows.")
+            notes.append("How many tokens an image takes is not known here: no index behind the first is.")
         elif any(_has_images(message) for message in messages):
-            notes.append("DeepSeek V4 sees '[Unsupported Image]' in place of an image.")
-        return Rendered(
-            text, specials, layout.pieces, self.prefix_tokens, known_until, (*notes, *layout.notes)
-        )
+            notes.append("DeepSeek V4 sees the words '[Unsupported Image]' in place of an image.")
+        notes += layout.notes
+        return Rendered(text, specials, layout.pieces, self.prefix_tokens, known_until, tuple(notes))
 
     def unstable(
         self,
@@ -114,12 +113,9 @@ class DeepSeekRenderer:
         """See :func:`phaseguard.chat.unstable_messages`; no rendering is needed here."""
         if self.version != "deepseek-v4":
             return ()
-        systems = [n for n, m in enumerate(messages) if m["role"] == "system" and _has_text(m)]
-        last = systems[-1] if systems else -1
-        chosen = range(len(messages)) if among is None else sorted(set(among))
-        return tuple(
-            k for k in chosen if k < last and messages[k]["role"] != "system" and _has_text(messages[k])
-        )
+        last = max((n for n, m in enumerate(messages) if m["role"] == "system" and _has_text(m)), default=0)
+        chosen = range(last) if among is None else sorted(k for k in set(among) if k < last)
+        return tuple(k for k in chosen if messages[k]["role"] != "system" and _has_text(messages[k]))
 
     def _keys(self, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """The payload's keys that matter, and notes on those that win over the renderer's own."""
@@ -129,66 +125,26 @@ class DeepSeekRenderer:
             own = {"thinking": {"type": "enabled"}, "reasoning_effort": self.reasoning}
         given = {key: options[key] for key in _REASONING_KEYS if options.get(key) is not None}
         notes: list[str] = []
-        if given and given != own:
+        if any(own.get(key) != value for key, value in given.items()):
             said = ", ".join(f"{key}={value!r}" for key, value in given.items())
-            notes.append(f"The payload's {said} wins over the profile's reasoning mode {self.reasoning!r}.")
+            notes.append(f"The payload's {said} wins over the reasoning mode {self.reasoning!r}.")
+        if options.get("chat_template_kwargs"):
+            notes.append("'chat_template_kwargs' is for Jinja templates and has no effect here.")
         return keys | (given or own), notes
-
-    def _native(self, messages: Sequence[Message], keys: Mapping[str, Any]) -> Any:
-        """The encoder's RenderedPrompt; its own exceptions become RenderError."""
-        recipe = _recipe()
-        encoder, options = _encoder(self.version)
-        body = {"model": self.version, "messages": [dict(m) for m in messages], **keys}
-        try:
-            converted = recipe.ChatCompletionRequest(body).convert(options)
-            return encoder.render_conversation(converted.conversation)
-        except UnicodeEncodeError as fault:
-            raise RenderError(
-                surrogate_fault(messages) or f"The payload is not valid text: {fault}"
-            ) from fault
-        except Exception as fault:  # noqa: BLE001 - the encoder raises several kinds of its own
-            raise _EncoderRefusedError(str(fault)) from fault
-
-
-class _EncoderRefusedError(RenderError):
-    """The encoder's own words, before the message at fault is known."""
-
-
-@cache
-def _recipe() -> ModuleType:
-    try:
-        import deepseek_recipe  # noqa: PLC0415 - a native extension that other renderers do without
-    except ImportError as fault:
-        raise MissingExtraError(
-            "DeepSeek's chat encoder is not installed: pip install 'deepseek-recipe>=0.2,<0.3'. It has no wheel for "
-            "Windows: use WSL or Linux there, or render the request yourself and align it with chat='plain'."
-        ) from fault
-    return deepseek_recipe
-
-
-@cache
-def _encoder(version: str) -> tuple[Any, Any]:
-    recipe = _recipe()
-    v4 = version == "deepseek-v4"
-    target = recipe.ModelVersion.DeepseekV4Pro if v4 else recipe.ModelVersion.DeepseekV41Flash
-    encoder = recipe.DeepseekV4Encoding() if v4 else recipe.DeepseekV41Encoding()
-    return encoder, recipe.ConversionOptions().with_model_versions_by_name({version: target})
 
 
 def _has_text(message: Message) -> bool:
-    content = message.get("content")
-    return bool(content) and (
-        isinstance(content, str) or any(b.get("text") or b["type"] != "text" for b in content)
-    )
+    content = message.get("content") or ""
+    return bool(content) and (isinstance(content, str) or any(b.get("text", "image") for b in content))
 
 
 def _has_images(message: Message) -> bool:
-    content = message.get("content")
-    return bool(content) and not isinstance(content, str) and any(b["type"] != "text" for b in content)
+    content = message.get("content") or ""
+    return not isinstance(content, str) and any(block["type"] != "text" for block in content)
 
 
 def _first_image_end(text: str, specials: Sequence[Span]) -> int:
-    spelling = _recipe().SpecialToken.Image.default_str()
+    spelling = image_spelling()
     return next((span.end for span in specials if span.of(text) == spelling), 0)
 
 
@@ -201,5 +157,5 @@ def _check_plain(pieces: Sequence[Piece], specials: Sequence[Span]) -> None:
             special = next(rest, None)
         if special is not None and special.start < piece.request.end:
             raise RenderError(
-                f"The encoder reads a special token inside the text of message {piece.message}: remove its spelling."
+                f"The encoder reads a special token in the text of message {piece.message}: change its spelling."
             )

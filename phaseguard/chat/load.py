@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from phaseguard.chat.base import Renderer
-from phaseguard.chat.deepseek import DEEPSEEK_NAMES, DeepSeekRenderer
+from phaseguard.chat.deepseek import DeepSeekRenderer
 from phaseguard.chat.plain import PlainRenderer
+from phaseguard.chat.recipe import DEEPSEEK_NAMES
 from phaseguard.errors import InputError, did_you_mean
 
 RENDERER_NAMES = (*DEEPSEEK_NAMES, "jinja", "plain")

@@ -217,7 +217,7 @@ def _trimmed(
 def _first_fault(
     template: _Template, slots: Sequence[ContentText], spans: Sequence[Span], text: str
 ) -> int | None:
-    """Compare ``text`` with the filled template; None when equal, else the last slot before the difference."""
+    """Compare ``text`` with the filled template; None when equal, else the slot before the difference."""
     at, last = 0, -1
     for place, literal in enumerate(template.literals):
         if not text.startswith(literal, at):
@@ -254,5 +254,5 @@ def _give_up(messages: Sequence[Message], slots: Sequence[ContentText], fault: i
     where = f"message {slots[fault].message}" if fault >= 0 else "the first message"
     raise RenderError(
         f"The chat template changes the text at or behind {where}, so its characters cannot be "
-        "located in the request. Give that text in the form in which the template leaves it, or choose another renderer."
+        "located. Give that text in the form in which the template leaves it, or choose another renderer."
     )
