@@ -1,0 +1,229 @@
+"""Tokenizers that the ``tokenizers`` library reads, with a fast reader beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+from tokenizers import Encoding as RawEncoding
+from tokenizers import Tokenizer as RawTokenizer
+
+from phaseguard.tokens.base import Encoding, Fast, Ids
+from phaseguard.tokens.fast import SAMPLES, FastReader, load_fast_backend
+from phaseguard.tokens.offsets import byte_alphabet, fill_gaps, unusable_text
+from phaseguard.tokens.segments import check_composition, composition_sample, cut_points, pieces
+from phaseguard.tokens.sources import Source
+
+# Characters to read with ``tokenizers`` before loading the fast reader pays: both then took about a second.
+FAST_AFTER_CHARS = 2_000_000
+# Below this a text is not worth cutting into pieces for the threads of ``tokenizers``.
+CUT_FROM_CHARS = 16_384
+PIECE_CHARS = 2_048
+
+
+def plain_encoder(full: RawTokenizer) -> RawTokenizer:
+    """The same tokenizer without added vocabulary, post-processor, truncation or padding."""
+    plain = RawTokenizer(full.model)
+    if full.normalizer is not None:
+        plain.normalizer = full.normalizer
+    if full.pre_tokenizer is not None:
+        plain.pre_tokenizer = full.pre_tokenizer
+    return plain
+
+
+class PlainReader:
+    """The slow reader, and the oracle of the fast one: ``tokenizers`` without added vocabulary."""
+
+    def __init__(self, full: RawTokenizer) -> None:
+        self.full = full
+        self.plain = plain_encoder(full)
+
+    @cached_property
+    def composes(self) -> bool:
+        """Whether text may be cut at its cut points: each is a border of pre-tokens, and no token changes."""
+        pre_tokenizer, text = self.plain.pre_tokenizer, composition_sample()
+        if pre_tokenizer is None:
+            return False
+        borders = {start for _, (start, _) in pre_tokenizer.pre_tokenize_str(text)}
+        return borders.issuperset(cut_points(text).tolist()) and check_composition(self.encode_whole)
+
+    def encode_whole(self, text: str) -> Encoding:
+        """Encode without cutting: the oracle."""
+        return _join([self.plain.encode(text)], [text])
+
+    def encode(self, text: str) -> Encoding:
+        """Encode, in pieces and in parallel when the text is long and may be cut."""
+        if len(text) < CUT_FROM_CHARS or not self.composes:
+            return self.encode_whole(text)
+        parts = pieces(text, PIECE_CHARS)
+        return _join(self.plain.encode_batch(parts), parts)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        """Encode many texts, in parallel."""
+        if any(len(text) >= CUT_FROM_CHARS for text in texts):
+            return [self.encode(text) for text in texts]
+        raw = self.plain.encode_batch(list(texts))
+        return [_join([one], [text]) for one, text in zip(raw, texts, strict=True)]
+
+    def encode_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Ids of many short texts, in parallel and without offsets."""
+        return [np.array(one.ids, np.uint32) for one in self.plain.encode_batch_fast(list(texts))]
+
+
+def _join(parts: Sequence[RawEncoding], texts: Sequence[str]) -> Encoding:
+    """One encoding of texts that follow each other."""
+    counts = [len(part) for part in parts]
+    count, sizes = sum(counts), [len(text) for text in texts]
+    ids = np.fromiter(chain.from_iterable(part.ids for part in parts), np.uint32, count)
+    pairs = chain.from_iterable(chain.from_iterable(part.offsets for part in parts))
+    spans = np.fromiter(pairs, np.int64, 2 * count).reshape(count, 2)
+    spans += np.repeat(np.cumsum([0, *sizes[:-1]]), counts)[:, None]
+    starts = spans[:, 0].copy()
+    return Encoding(ids, starts, fill_gaps(starts, spans[:, 1].copy(), sum(sizes)))
+
+
+def load_fast_reader(slow: PlainReader) -> FastReader | None:
+    """A fast reader that agrees with ``slow`` on the built-in sample, or None.
+
+    Only byte-level vocabularies have tokens whose lengths add up to the text's, so no other kind is tried.
+    """
+    vocabulary = slow.plain.get_vocab(with_added_tokens=False)
+    if not byte_alphabet().keys() <= vocabulary.keys() or not _is_byte_level(slow.plain):
+        return None
+    backend = load_fast_backend(slow.plain.to_str())
+    if backend is None:
+        return None
+    reader = FastReader(backend, vocabulary, normalizes=_normalizes(slow.plain))
+    return reader if reader.agrees_with([slow.encode_whole(text) for text in SAMPLES]) else None
+
+
+def _normalizes(plain: RawTokenizer) -> bool:
+    # DeepSeek's file has a sequence of no normalizers; the repr of every real one names its arguments.
+    normalizer = plain.normalizer
+    return normalizer is not None and repr(normalizer) != "Sequence(normalizers=[])"
+
+
+def _is_byte_level(plain: RawTokenizer) -> bool:
+    probe = "é \n"
+    pre_tokenizer = plain.pre_tokenizer
+    if pre_tokenizer is None:
+        return False
+    return "".join(piece for piece, _ in pre_tokenizer.pre_tokenize_str(probe)) == "Ã©ĠĊ"
+
+
+class HuggingFaceTokenizer:
+    """A tokenizer.json, or a tokenizer object, behind phaseguard's protocol.
+
+    Safe to use from several threads. Pickles as its source, and loads again where it is first used.
+
+    Args:
+        source: where the vocabulary comes from.
+        fast: ``"auto"`` loads the fast reader when about 2 million characters were read without it, ``True``
+            at the first use, ``False`` never.
+    """
+
+    def __init__(self, source: Source, *, fast: Fast = "auto") -> None:
+        self.source = source
+        self._policy: Fast = fast
+        self._lock = threading.RLock()
+        self._slow: PlainReader | None = None
+        self._fast: FastReader | None = None
+        self._settled = fast is False
+        self._read_chars = 0
+
+    def __repr__(self) -> str:
+        return f"HuggingFaceTokenizer({self.name!r}, reader={self.reader!r})"
+
+    def __getstate__(self) -> tuple[Source, Fast]:
+        return self.source, self._policy
+
+    def __setstate__(self, state: tuple[Source, Fast]) -> None:
+        self.__init__(state[0], fast=state[1])  # type: ignore[misc]
+
+    @property
+    def name(self) -> str:
+        """The name under which ``load_tokenizer`` finds it again."""
+        return self.source.name
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits that change with the vocabulary or its configuration."""
+        return self.source.digest
+
+    @property
+    def reader(self) -> str:
+        """The library that reads text at the moment: ``fastokens`` or ``tokenizers``."""
+        return "tokenizers" if self._fast is None else "fastokens"
+
+    @property
+    def composes(self) -> bool:
+        """Whether text may be cut at :func:`phaseguard.tokens.cut_points`."""
+        return self.slow.composes
+
+    @property
+    def slow(self) -> PlainReader:
+        """The reader that uses ``tokenizers``; loads it when that has not happened yet."""
+        if self._slow is None:
+            with self._lock:
+                if self._slow is None:
+                    self._slow = PlainReader(self.source.load())
+        return self._slow
+
+    def warm_up(self) -> str:
+        """Load the fast reader now, unless the policy forbids it; returns the name of the reader in use."""
+        with self._lock:
+            if not self._settled:
+                self._fast = load_fast_reader(self.slow)
+                self._settled = True
+        return self.reader
+
+    def _reader_for(self, chars: int) -> FastReader | None:
+        """The fast reader if it is there, or if the characters read so far make it worth its loading time."""
+        if self._settled:
+            return self._fast
+        with self._lock:
+            self._read_chars += chars
+            if self._policy is True or self._read_chars > FAST_AFTER_CHARS:
+                self.warm_up()
+        return self._fast
+
+    def encode(self, text: str) -> Encoding:
+        """Ids and character offsets of ``text``; see :meth:`phaseguard.tokens.Tokenizer.encode`."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        """The same for many texts."""
+        try:
+            fast = self._reader_for(sum(map(len, texts)))
+            read = fast.encode_batch(texts) if fast and texts else [None] * len(texts)
+            missing = [text for text, one in zip(texts, read, strict=True) if one is None]
+            slow = iter(self.slow.encode_batch(missing) if missing else ())
+            return [next(slow) if one is None else one for one in read]
+        except (UnicodeEncodeError, TypeError) as error:
+            raise unusable_text(texts, error) from error
+
+    def encode_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Ids alone, for many short texts: the cheap way to count tokens."""
+        try:
+            fast = self._reader_for(sum(map(len, texts)))
+            read = fast.encode_ids(texts) if fast and texts else [None] * len(texts)
+            missing = [text for text, one in zip(texts, read, strict=True) if one is None]
+            slow = iter(self.slow.encode_ids(missing) if missing else ())
+            return [next(slow) if one is None else one for one in read]
+        except (UnicodeEncodeError, TypeError) as error:
+            raise unusable_text(texts, error) from error
+
+    def special_id(self, spelling: str) -> int | None:
+        """Id of a special or added token by its spelling, or None when it is not one."""
+        return self._special_ids.get(spelling)
+
+    @cached_property
+    def _special_ids(self) -> dict[str, int]:
+        return {token.content: at for at, token in self.slow.full.get_added_tokens_decoder().items()}
+
+    def decode(self, ids: Ids | Sequence[int]) -> str:
+        """Text of ``ids``, special tokens included; incomplete characters become U+FFFD."""
+        return self.slow.full.decode([int(at) for at in ids], skip_special_tokens=False)
