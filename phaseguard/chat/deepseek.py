@@ -157,5 +157,5 @@ def _check_plain(pieces: Sequence[Piece], specials: Sequence[Span]) -> None:
             special = next(rest, None)
         if special is not None and special.start < piece.request.end:
             raise RenderError(
-                f"The encoder reads a special token in the text of message {piece.message}: change its spelling."
+                f"The encoder reads a special token in the text of message {piece.message}: change it."
             )

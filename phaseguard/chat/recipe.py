@@ -79,8 +79,8 @@ def _recipe() -> ModuleType:
         import deepseek_recipe  # noqa: PLC0415 - a native extension that other renderers do without
     except ImportError as fault:
         raise MissingExtraError(
-            "DeepSeek's chat encoder is not installed: pip install 'deepseek-recipe>=0.2,<0.3'. It has no wheel "
-            "for Windows: use WSL there, or render the request yourself and align it with chat='plain'."
+            "DeepSeek's chat encoder is not installed: pip install 'deepseek-recipe>=0.2,<0.3'. It has no "
+            "wheel for Windows: use WSL there, or render the request yourself and align it with chat='plain'."
         ) from fault
     return deepseek_recipe
 
