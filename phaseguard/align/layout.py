@@ -1,0 +1,141 @@
+"""From passages and sites to a problem the solver can solve, message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from phaseguard.align.evidence import Evidence
+from phaseguard.align.menus import Choice, Place
+from phaseguard.align.passages import Passage, Source
+from phaseguard.align.request import Request
+from phaseguard.align.salience import AnswerSpan
+from phaseguard.align.solver import Option, Problem, SiteNode, SpanNode
+from phaseguard.chat.base import Piece
+from phaseguard.normalize import BlockMap
+from phaseguard.text import Span
+
+# In one stretch between answer spans a single pad reaches every shift; more sites only help equivalent
+# separators to add up, and three of those reach every shift of the strides in use.
+SITES_A_STRETCH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An answer span where it stands: characters of its field, of the request, and its tokens."""
+
+    passage: Passage
+    answer: AnswerSpan
+    request: Span
+    first: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One text of the prompt with what stands in it, in order; ``paddable`` when pads may be put in."""
+
+    source: Source
+    piece: Piece
+    passages: tuple[Passage, ...]
+    keys: tuple[Key, ...]
+    paddable: bool
+
+
+def find_places(
+    stretch: Stretch, request: Request, *, inside: bool, most: int = SITES_A_STRETCH
+) -> Iterator[Place]:
+    """The sites of one text that can move an answer span: before its last one, outside of passages.
+
+    Args:
+        stretch: the text.
+        request: the request without pads.
+        inside: whether line breaks inside a passage count as sites.
+        most: most sites between two answer spans.
+    """
+    field = stretch.source.field
+    if not stretch.paddable or not stretch.keys:
+        return
+    blocks = BlockMap(stretch.source.text)
+    if _may_open(stretch, request, blocks):
+        yield _place(stretch, Span(0, 0), edge=True)
+    if field.is_tool:
+        return
+    at = stretch.piece.content.start
+    for key in stretch.keys:
+        stop = min(key.answer.span.start, stretch.piece.content.end)
+        spans = (Span(gap.start, gap.end) for gap in blocks.breaks(at, stop))
+        free = (
+            span for span in spans if span.end <= stop and (inside or not _in_passage(span, stretch.passages))
+        )
+        for span in islice(free, most):
+            yield _place(stretch, span, edge=False)
+        at = max(at, key.answer.span.end)
+
+
+def _may_open(stretch: Stretch, request: Request, blocks: BlockMap) -> bool:
+    """Whether a pad may stand in front of the whole text."""
+    if stretch.piece.content.start > 0:
+        return False  # the template strips what stands there
+    if stretch.source.field.is_tool:
+        return True
+    start = stretch.piece.request.start
+    text = request.rendered.text
+    stands_alone = (
+        start == 0 or text[start - 1] == "\n" or any(s.end == start for s in request.rendered.specials)
+    )
+    return stands_alone and blocks.opening and not _in_passage(Span(0, 0), stretch.passages)
+
+
+def _place(stretch: Stretch, span: Span, *, edge: bool) -> Place:
+    shift = stretch.piece.request.start - stretch.piece.content.start
+    return Place(stretch.source.field.key, span, Span(span.start + shift, span.end + shift), edge)
+
+
+def _in_passage(span: Span, passages: Sequence[Passage]) -> bool:
+    return any(p.span.start < span.end and span.start < p.span.end for p in passages)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The problem of one message, with the places and choices that its node numbers stand for."""
+
+    problem: Problem
+    places: dict[int, tuple[Place, tuple[Choice, ...]]]
+
+
+def build(
+    keys: Sequence[Key],
+    sites: Sequence[tuple[Place, tuple[Choice, ...]]],
+    evidence: Evidence,
+    *,
+    shift: int,
+    budget: int | None,
+) -> Layout:
+    """Put sites and spans of one message in the order of the request.
+
+    Args:
+        keys: its answer spans, with the token index of each in the request without pads.
+        sites: its places and what can be done at each.
+        evidence: gives the value of each phase.
+        shift: tokens by which everything in front of the message has been moved already.
+        budget: most tokens to add, or None.
+    """
+    # a site stands before a span that starts where the site ends
+    entries: list[tuple[int, int, Key | tuple[Place, tuple[Choice, ...]]]] = [
+        (key.request.start, 1, key) for key in keys
+    ]
+    entries += [(site[0].request.end, 0, site) for site in sites]
+    entries.sort(key=lambda entry: entry[:2])
+    nodes: list[SiteNode | SpanNode] = []
+    places: dict[int, tuple[Place, tuple[Choice, ...]]] = {}
+    for _, _, entry in entries:
+        if isinstance(entry, Key):
+            values = evidence.values(entry.tokens, entry.answer.weight)
+            turn = (entry.first + shift) % evidence.period
+            nodes.append(SpanNode(values[turn:] + values[:turn]))
+        else:
+            places[len(nodes)] = entry
+            nodes.append(SiteNode(tuple(Option(choice.tokens, choice.price) for choice in entry[1])))
+    return Layout(Problem(evidence.period, tuple(nodes), budget), places)

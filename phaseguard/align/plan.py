@@ -1,0 +1,169 @@
+"""Planning: which pads to put where, message by message, from the request without pads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from phaseguard.align.evidence import Evidence
+from phaseguard.align.layout import Key, Stretch, build, find_places
+from phaseguard.align.menus import Choice, Place, measure
+from phaseguard.align.pads import PadAlphabet
+from phaseguard.align.passages import Passage, Source
+from phaseguard.align.prompt import FieldKey
+from phaseguard.align.request import Request
+from phaseguard.align.salience import AnswerSpan
+from phaseguard.align.solver import solve
+from phaseguard.text import Edit, Span, make_edit
+from phaseguard.tokens.base import Tokenizer
+
+Answers = Mapping[Passage, Sequence[AnswerSpan]]
+Site = tuple[Place, tuple[Choice, ...]]
+Banned = tuple[FieldKey, Span, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPad:
+    """One choice at one place."""
+
+    place: Place
+    choice: Choice
+
+    @property
+    def ban(self) -> Banned:
+        """What to leave out of the next plan when this pad did something else than measured."""
+        return self.place.key, self.place.content, self.choice.text
+
+    def placed_in(self, request: Request) -> PlannedPad:
+        """The same pad, with its characters in another request that holds the same text."""
+        key, content = self.place.key, self.place.content
+        start = request.rendered.locate(key.message, content.start, key.block_or_none)
+        span = Span(start, start + content.end - content.start)
+        return replace(self, place=replace(self.place, request=span))
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePlan:
+    """What is known of one message before solving: its answer spans, and what can be done where."""
+
+    keys: tuple[Key, ...]
+    sites: tuple[Site, ...]
+
+
+def locate(
+    request: Request, sources: Sequence[Source], passages: Sequence[Passage], answers: Answers
+) -> tuple[Stretch, ...]:
+    """Every text of the request with the passages and answer spans in it, in the order of the request.
+
+    Spans whose token index cannot be known (behind an image) and spans that the chat encoding leaves
+    out of the request are left out.
+    """
+    by_key = {source.field.key: source for source in sources}
+    stretches: list[Stretch] = []
+    times = Counter((piece.message, piece.block) for piece in request.rendered.pieces)
+    for piece in request.rendered.pieces:
+        source = by_key.get(FieldKey(piece.message, -1 if piece.block is None else piece.block))
+        if source is None or not request.known(piece.request.start):
+            continue
+        once = times[piece.message, piece.block] == 1  # a pad in a text that is printed twice stands twice
+        here = tuple(p for p in passages if p.key == source.field.key and piece.content.overlaps(p.span))
+        shift = piece.request.start - piece.content.start
+        keys = [
+            _key(request, passage, answer, shift)
+            for passage in here
+            for answer in answers[passage]
+            if piece.content.contains(answer.span)
+        ]
+        keys.sort(key=lambda key: (key.request, -key.answer.weight))
+        stretches.append(
+            Stretch(source, piece, here, tuple(_distinct(keys)), paddable=once and source.field.editable)
+        )
+    return tuple(stretches)
+
+
+def _key(request: Request, passage: Passage, answer: AnswerSpan, shift: int) -> Key:
+    span = Span(answer.span.start + shift, answer.span.end + shift)
+    first, stop = request.token_range(span)
+    return Key(passage, answer, span, request.offset + first, stop - first)
+
+
+def _distinct(keys: Iterable[Key]) -> Iterable[Key]:
+    """The same characters count once, though two passages may hold them."""
+    seen: set[Span] = set()
+    for key in keys:
+        if key.request not in seen:
+            seen.add(key.request)
+            yield key
+
+
+def measure_messages(
+    request: Request,
+    stretches: Sequence[Stretch],
+    alphabets: Sequence[PadAlphabet],
+    tokenizer: Tokenizer,
+    *,
+    period: int,
+    inside: bool,
+) -> dict[int, MessagePlan]:
+    """Find the sites of every message with answer spans and measure them all at once."""
+    keys: dict[int, list[Key]] = {}
+    places: list[Place] = []
+    for stretch in stretches:
+        if stretch.keys:
+            keys.setdefault(stretch.piece.message, []).extend(stretch.keys)
+            places.extend(
+                place
+                for place in find_places(stretch, request, inside=inside)
+                if request.known(place.request.start)
+            )
+    menus = measure(request, places, alphabets, tokenizer, period)
+    sites: dict[int, list[Site]] = {message: [] for message in keys}
+    for place, menu in zip(places, menus, strict=True):
+        if menu:
+            sites[place.key.message].append((place, menu))
+    return {message: MessagePlan(tuple(found), tuple(sites[message])) for message, found in keys.items()}
+
+
+def plan_pads(
+    messages: Mapping[int, MessagePlan],
+    evidence: Evidence,
+    *,
+    budget: int | None,
+    banned: Collection[Banned],
+) -> tuple[PlannedPad, ...]:
+    """Solve message after message; each sees only itself and the pads in front of it.
+
+    Args:
+        messages: in the order of the request.
+        evidence: gives the value of each phase.
+        budget: most tokens to add in all.
+        banned: what did not do at a place what it should.
+    """
+    planned: list[PlannedPad] = []
+    added = 0
+    for plan in messages.values():
+        sites = [
+            (place, tuple(choice for choice in menu if (place.key, place.content, choice.text) not in banned))
+            for place, menu in plan.sites
+        ]
+        left = None if budget is None else budget - added
+        layout = build(plan.keys, sites, evidence, shift=added, budget=left)
+        for node, option in solve(layout.problem).choices:
+            place, menu = layout.places[node]
+            planned.append(PlannedPad(place, menu[option]))
+            added += menu[option].tokens
+    return tuple(planned)
+
+
+def pad_edits(
+    planned: Sequence[PlannedPad], texts: Mapping[FieldKey, str]
+) -> dict[FieldKey, tuple[Edit, ...]]:
+    """The edits of every text that the pads make, ascending."""
+    edits: dict[FieldKey, list[Edit]] = {}
+    for pad in planned:
+        span = pad.place.content
+        edits.setdefault(pad.place.key, []).append(
+            make_edit(texts[pad.place.key], span.start, span.end, pad.choice.text, f"pad-{pad.choice.kind}")
+        )
+    return {key: tuple(sorted(found, key=lambda edit: edit.start)) for key, found in edits.items()}

@@ -1,0 +1,143 @@
+"""Finding key passages from a question: the sentences that share its rare words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from phaseguard.align.passages import Passage, Source
+from phaseguard.text import Span
+
+MOST_PASSAGES = 3  # a question has few answers; more passages only compete for the same phases
+_LONG_QUESTION = 800  # characters: what is longer is material, not a question
+_PARAGRAPH = re.compile(r"\S(?:.|\n(?![ \t]*\n))*")
+_ASKS = re.compile(r"[?？]|(?:question|query|task|问题|质问)[ \t]*[:：]", re.IGNORECASE)
+_COMMON = """
+a about all an and any are as at be been but by can could did do does for from had has have how i if in
+into is it its me my no not of on only or our out please should so tell than that the their them then
+there these they this to was we were what when where which who whom whose why will with would you your
+answer context document question text use using give find
+"""
+_STOP = frozenset(_COMMON.split())
+# CJK text has no blanks between words: pairs of characters stand for words
+_TERM = re.compile(
+    r"[^\W_\u3040-\u30ff\u3400-\u9fff]+(?:[-_.'’][^\W_\u3040-\u30ff\u3400-\u9fff]+)*|[\u3040-\u30ff\u3400-\u9fff]+"
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    source: Source
+    sentence: Span
+    words: frozenset[str]
+
+
+def question_of(text: str) -> Span:
+    r"""The part of a user message that asks: the last paragraph that does, else all of a short one.
+
+    >>> text = "Context:\n" + "Some text. " * 50 + "\n\nQuestion: What is the code?"
+    >>> question_of(text).of(text)
+    'Question: What is the code?'
+    """
+    end = len(text.rstrip())
+    paragraphs = [Span(*match.span()) for match in _PARAGRAPH.finditer(text, 0, end)]
+    if len(paragraphs) > 1:
+        for span in (paragraphs[-1], paragraphs[0], *reversed(paragraphs[-4:-1])):
+            if span.end - span.start <= _LONG_QUESTION and _ASKS.search(text, span.start, span.end):
+                return span
+        if end > _LONG_QUESTION:
+            last = paragraphs[-1]
+            return last if last.end - last.start <= _LONG_QUESTION else Span(end, end)
+    return Span(0, end) if end <= _LONG_QUESTION else Span(end, end)
+
+
+def find_by_query(
+    query: str, sources: Sequence[Source], *, skip: Sequence[tuple[Source, Span]] = ()
+) -> tuple[Passage, ...]:
+    """Choose up to three sentences that share rare words with the query.
+
+    A word counts by its rarity, log(1 + sentences with any shared word / sentences with this word), and a
+    sentence must reach half of the best score.
+
+    Args:
+        query: the question.
+        sources: the texts to search.
+        skip: runs that are not searched: the question itself, where it stands in the prompt.
+    """
+    terms = _terms(query) - _STOP
+    if not terms:
+        return ()
+    hits = [hit for source in sources for hit in _hits(source, terms, skip)]
+    frequency = Counter(word for hit in hits for word in hit.words)
+    scored = sorted(
+        (
+            (sum(math.log(1 + len(hits) / frequency[word]) for word in hit.words), -place, hit)
+            for place, hit in enumerate(hits)
+        ),
+        key=lambda item: (item[0], item[1]),
+        reverse=True,
+    )
+    chosen = [(score, hit) for score, _, hit in scored[:MOST_PASSAGES] if score >= scored[0][0] / 2]
+    return tuple(
+        sorted(Passage(hit.source.field.key, hit.sentence, _why(score, hit.words)) for score, hit in chosen)
+    )
+
+
+def _why(score: float, words: frozenset[str]) -> str:
+    return f"shares {', '.join(repr(word) for word in sorted(words))} with the query (score {score:.2f})"
+
+
+def _terms(text: str) -> set[str]:
+    terms: set[str] = set()
+    for match in _TERM.finditer(text.lower()):
+        word = match.group()
+        if "\u3040" <= word[0] <= "\u9fff":
+            terms.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        else:
+            terms.add(word)
+    return terms
+
+
+def _hits(source: Source, terms: set[str], skip: Sequence[tuple[Source, Span]]) -> list[_Hit]:
+    """Sentences of one text with the words they share; only sentences around a shared word are cut out."""
+    text = source.text
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few characters change length in lower case
+        lowered = text
+    skipped = [span for other, span in skip if other is source]
+    by_sentence: dict[Span, set[str]] = {}
+    for match in _any_of(terms).finditer(lowered):
+        if any(span.start <= match.start() < span.end for span in skipped):
+            continue
+        sentence = _sentence_at(text, match.start())
+        by_sentence.setdefault(sentence, set()).add(match.group())
+    return [_Hit(source, sentence, frozenset(words)) for sentence, words in sorted(by_sentence.items())]
+
+
+def _any_of(terms: set[str]) -> re.Pattern[str]:
+    cjk = sorted(term for term in terms if "\u3040" <= term[0] <= "\u9fff")
+    other = sorted((term for term in terms if term not in cjk), key=len, reverse=True)
+    parts = [re.escape(term) for term in cjk]
+    if other:
+        parts.append(r"(?<![^\W_])(?:" + "|".join(map(re.escape, other)) + r")(?![^\W_])")
+    return re.compile("|".join(parts))
+
+
+def _sentence_at(text: str, at: int) -> Span:
+    line_start = text.rfind("\n", 0, at) + 1
+    line_end = text.find("\n", at)
+    line_end = len(text) if line_end < 0 else line_end
+    start, end = line_start, line_end
+    for match in _SENTENCE_END.finditer(text, line_start, line_end):
+        if match.end() <= at:
+            start = match.end()
+        else:
+            end = match.start()
+            break
+    end = len(text[:end].rstrip()) if end > start else end
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    return Span(start, max(start, end))
