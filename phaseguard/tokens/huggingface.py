@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 from tokenizers import Encoding as RawEncoding
@@ -17,11 +18,13 @@ from phaseguard.tokens.offsets import byte_alphabet, fill_gaps, unusable_text
 from phaseguard.tokens.segments import check_composition, composition_sample, cut_points, pieces
 from phaseguard.tokens.sources import Source
 
+Read = TypeVar("Read", Encoding, Ids)
+
 # Characters to read with ``tokenizers`` before loading the fast reader pays: both then took about a second.
 FAST_AFTER_CHARS = 2_000_000
-# Below this a text is not worth cutting into pieces for the threads of ``tokenizers``.
-CUT_FROM_CHARS = 16_384
-PIECE_CHARS = 2_048
+# Below this a text is not worth the check, some 10 ms, that it may be cut for the threads of ``tokenizers``.
+CUT_FROM_CHARS = 65_536
+PIECE_CHARS = 4_096
 
 
 def plain_encoder(full: RawTokenizer) -> RawTokenizer:
@@ -35,11 +38,21 @@ def plain_encoder(full: RawTokenizer) -> RawTokenizer:
 
 
 class PlainReader:
-    """The slow reader, and the oracle of the fast one: ``tokenizers`` without added vocabulary."""
+    """The slow reader, and the oracle of the fast one: ``tokenizers`` without added vocabulary.
 
-    def __init__(self, full: RawTokenizer) -> None:
+    Args:
+        full: the whole tokenizer.
+        cut_from: characters from which a text is encoded in pieces, where its tokenizer allows it.
+        piece_chars: least number of characters in a piece.
+    """
+
+    def __init__(
+        self, full: RawTokenizer, *, cut_from: int = CUT_FROM_CHARS, piece_chars: int = PIECE_CHARS
+    ) -> None:
         self.full = full
         self.plain = plain_encoder(full)
+        self._cut_from = cut_from
+        self._piece_chars = piece_chars
 
     @cached_property
     def composes(self) -> bool:
@@ -48,7 +61,7 @@ class PlainReader:
         if pre_tokenizer is None:
             return False
         borders = {start for _, (start, _) in pre_tokenizer.pre_tokenize_str(text)}
-        return borders.issuperset(cut_points(text).tolist()) and check_composition(self.encode_whole)
+        return borders.issuperset(cut_points(text).tolist()) and check_composition(self.encode_ids)
 
     def encode_whole(self, text: str) -> Encoding:
         """Encode without cutting: the oracle."""
@@ -56,14 +69,14 @@ class PlainReader:
 
     def encode(self, text: str) -> Encoding:
         """Encode, in pieces and in parallel when the text is long and may be cut."""
-        if len(text) < CUT_FROM_CHARS or not self.composes:
+        if len(text) < self._cut_from or not self.composes:
             return self.encode_whole(text)
-        parts = pieces(text, PIECE_CHARS)
+        parts = pieces(text, self._piece_chars)
         return _join(self.plain.encode_batch(parts), parts)
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """Encode many texts, in parallel."""
-        if any(len(text) >= CUT_FROM_CHARS for text in texts):
+        if any(len(text) >= self._cut_from for text in texts):
             return [self.encode(text) for text in texts]
         raw = self.plain.encode_batch(list(texts))
         return [_join([one], [text]) for one, text in zip(raw, texts, strict=True)]
@@ -196,23 +209,27 @@ class HuggingFaceTokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """The same for many texts."""
-        try:
-            fast = self._reader_for(sum(map(len, texts)))
-            read = fast.encode_batch(texts) if fast and texts else [None] * len(texts)
-            missing = [text for text, one in zip(texts, read, strict=True) if one is None]
-            slow = iter(self.slow.encode_batch(missing) if missing else ())
-            return [next(slow) if one is None else one for one in read]
-        except (UnicodeEncodeError, TypeError) as error:
-            raise unusable_text(texts, error) from error
+        return self._read(texts, FastReader.encode_batch, PlainReader.encode_batch)
 
     def encode_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Ids alone, for many short texts: the cheap way to count tokens."""
+        return self._read(texts, FastReader.encode_ids, PlainReader.encode_ids)
+
+    def _read(
+        self,
+        texts: Sequence[str],
+        fast: Callable[[FastReader, Sequence[str]], list[Read | None]],
+        slow: Callable[[PlainReader, Sequence[str]], list[Read]],
+    ) -> list[Read]:
+        """What the fast reader answers, and the slow one for each text on which the fast one does not."""
+        if not texts:
+            return []
         try:
-            fast = self._reader_for(sum(map(len, texts)))
-            read = fast.encode_ids(texts) if fast and texts else [None] * len(texts)
+            reader = self._reader_for(sum(map(len, texts)))
+            read = fast(reader, texts) if reader else [None] * len(texts)
             missing = [text for text, one in zip(texts, read, strict=True) if one is None]
-            slow = iter(self.slow.encode_ids(missing) if missing else ())
-            return [next(slow) if one is None else one for one in read]
+            rest = iter(slow(self.slow, missing) if missing else ())
+            return [next(rest) if one is None else one for one in read]
         except (UnicodeEncodeError, TypeError) as error:
             raise unusable_text(texts, error) from error
 

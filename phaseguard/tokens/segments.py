@@ -8,15 +8,15 @@ newlines behind punctuation), and GPT-2's expression, whose newline runs give th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
-from phaseguard.tokens.base import Encoding, Offsets, Tokenizer
+from phaseguard.tokens.base import Ids, Offsets, Tokenizer
 
-# Not before U+180E: it was a blank until Unicode 6.3, and regular expression engines differ.
-_CUT = re.compile(r"\n(?=[^\s/\u180e])")
+_CUT = re.compile(r"\n(?=[^\s/])")
 
 
 def cut_points(text: str) -> Offsets:
@@ -79,25 +79,16 @@ def composition_sample() -> str:
     return "".join(joints) + "".join(f"x{run}{right}. " for run in runs[:3] for right in after)
 
 
-def check_composition(encode: Callable[[str], Encoding]) -> bool:
+def check_composition(encode_ids: Callable[[Sequence[str]], list[Ids]]) -> bool:
     """Whether cutting a telling sample at every cut point changes none of its tokens."""
     text = composition_sample()
-    whole = encode(text)
-    at = 0
-    done = 0
-    for stop in [*cut_points(text).tolist(), len(text)]:
-        part = encode(text[at:stop])
-        mine = slice(done, done + len(part))
-        if not (
-            np.array_equal(whole.ids[mine], part.ids) and np.array_equal(whole.starts[mine], part.starts + at)
-        ):
-            return False
-        at, done = stop, done + len(part)
-    return done == len(whole)
+    cuts = [0, *cut_points(text).tolist(), len(text)]
+    whole, *parts = encode_ids([text, *(text[start:stop] for start, stop in pairwise(cuts))])
+    return np.array_equal(np.concatenate(parts), whole)
 
 
 @lru_cache(maxsize=32)
 def composes(tokenizer: Tokenizer) -> bool:
     """Whether text may be cut at :func:`cut_points` and encoded piece by piece with ``tokenizer``."""
     own = getattr(tokenizer, "composes", None)
-    return own if isinstance(own, bool) else check_composition(tokenizer.encode)
+    return own if isinstance(own, bool) else check_composition(tokenizer.encode_ids)

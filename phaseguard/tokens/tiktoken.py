@@ -52,8 +52,9 @@ class NamedEncoding:
                 ) from error
             raise TokenizerError(
                 f"The vocabulary of {self.name!r} is not on this machine and could not be downloaded "
-                f"({type(error).__name__}). Set TIKTOKEN_CACHE_DIR to a folder that tiktoken filled on a machine "
-                "with network, or pip install llama-index-core, which carries cl100k_base and o200k_base."
+                f"({type(error).__name__}). Set TIKTOKEN_CACHE_DIR to a folder that tiktoken filled "
+                "on a machine with network, or pip install llama-index-core, which carries cl100k_base and "
+                "o200k_base."
             ) from error
 
 
@@ -145,7 +146,7 @@ class TiktokenTokenizer:
     @cached_property
     def composes(self) -> bool:
         """Whether text may be cut at :func:`phaseguard.tokens.cut_points`."""
-        return check_composition(self.encode)
+        return check_composition(self.encode_ids)
 
     def warm_up(self) -> str:
         """Load the vocabulary now; returns the name of the reader."""
