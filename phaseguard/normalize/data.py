@@ -1,0 +1,99 @@
+"""Blocks of data without a fence: columns, CSV, YAML, mail headers. Each test is one pure function on lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+HTML_NAMES = frozenset(
+    "a abbr address article aside audio b base blockquote body br button canvas caption center code col colgroup "
+    "dd del details dialog dir div dl dt em embed fieldset figcaption figure font footer form frame frameset h1 h2 "
+    "h3 h4 h5 h6 head header hr html i iframe img input ins kbd label legend li link main map menu meta nav "
+    "noscript object ol optgroup option p param picture pre s samp script section select small span strong style "
+    "sub summary sup svg table tbody td template textarea tfoot th thead title tr track tt u ul var video".split()
+)
+_KEY = re.compile(r"[ \t]*(?:- )*['\"]?(?P<key>[A-Za-z_][\w./-]*)['\"]?:(?:[ \t]+(?P<value>\S.*)|$)")
+_MAIL = re.compile(
+    r"(?:From|To|Cc|Bcc|Subject|Date|Sent|Reply-To|Message-ID|Received|Return-Path|Delivered-To|In-Reply-To"
+    r"|References|Sender|(?:[A-Z][A-Za-z]*-)+[A-Za-z]+): "
+)
+_RUN = re.compile(r"(?<=\S) {2,}(?=\S)")
+_SENTENCE_GAP = re.compile(r"(?<=[.!?:;\"')\]]) {2}(?=\S)")
+_RULED = re.compile(r" *[-=]{2,}(?: +[-=]{2,})+ *")
+_WORDY = re.compile(r"[^\W\d_]{2,}[.!?:…。！？]?[\"')”]?$")
+
+
+def is_data(lines: Sequence[str]) -> bool:
+    """Whether the lines are a table, key-value or header block rather than prose.
+
+    >>> is_data(["name      qty", "bolt       12"]), is_data(["Question: who wrote it?", "Answer:"])
+    (True, False)
+    """
+    return is_columns(lines) or is_separated(lines) or is_yaml(lines) or is_headers(lines) or is_numeric(lines)
+
+
+def is_columns(lines: Sequence[str]) -> bool:
+    """Whether runs of blanks stand at like columns in two lines, or make cells of the only line."""
+    if not any("  " in line.strip() for line in lines):
+        return False
+    edges: list[set[int]] = []
+    for line in lines:
+        if _RULED.fullmatch(line):
+            return True
+        runs = [m.span() for m in _RUN.finditer(line) if not _SENTENCE_GAP.match(line, m.start())]
+        runs = [run for run in runs if not _after_marker(line, run[0])]
+        if runs:
+            edges.append({edge for run in runs for edge in run})
+    if len(edges) == 1:
+        return len(lines) == 1 and not _WORDY.search(lines[0])
+    return any(one & two for one, two in pairwise(edges))
+
+
+def _after_marker(line: str, column: int) -> bool:
+    """Whether the run at a column is the gap behind a list marker."""
+    return re.fullmatch(r"[ \t]*(?:[-*+]|\d{1,9}[.)])", line[:column]) is not None
+
+
+def is_separated(lines: Sequence[str]) -> bool:
+    """Whether every line has the same number of commas, semicolons or pipes, as CSV has, mostly without blanks."""
+    for mark in (",", ";"):
+        counts = {_outside_quotes(line).count(mark) for line in lines}
+        if len(counts) != 1:
+            continue
+        count = counts.pop()
+        tight = sum(len(re.findall(rf"{mark}(?! |$)", line)) for line in lines)
+        if count >= (1 if len(lines) > 2 else 2) and 2 * tight > count * len(lines):
+            return True
+        if len(lines) > 2 and count >= 1 and not any(map(_WORDY.search, lines)):
+            return True
+    first = lines[0]
+    return first.count(",") >= 2 and first.count(",") > 2 * first.count(", ") and " " not in first.split(",")[0]
+
+
+def _outside_quotes(line: str) -> str:
+    return re.sub(r'"[^"]*"', "", line) if '"' in line else line
+
+
+def is_yaml(lines: Sequence[str]) -> bool:
+    """Whether lines of lower-case keys, or nested keys, make a YAML mapping."""
+    keys = [match for line in lines if (match := _KEY.match(line))]
+    if not keys:
+        return False
+    nested = sum(1 for match in keys if match.start("key") > 0)
+    if nested and any(not (match["value"] or "").count(" ") >= 2 for match in keys if match.start("key") > 0):
+        return True
+    low = [match for match in keys if match["key"][0].islower() or "_" in match["key"]]
+    return len(low) == len(keys) and 2 * len(keys) > len(lines)
+
+
+def is_headers(lines: Sequence[str]) -> bool:
+    """Whether two lines or more are headers of a mail or of an HTTP message."""
+    return sum(1 for line in lines if _MAIL.match(line)) >= 2
+
+
+def is_numeric(lines: Sequence[str]) -> bool:
+    """Whether digits and signs outweigh the letters."""
+    text = "".join(lines)
+    letters = sum(map(str.isalpha, text))
+    return letters * 2 < len(text) - text.count(" ") - sum(1 for c in text if ord(c) > 0x2E7F)

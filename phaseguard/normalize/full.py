@@ -1,0 +1,90 @@
+"""The rules that only the full level has: blanks inside sentences, a common indent, rules in comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phaseguard.normalize.lines import LIST_LINE, RULE_LINE
+from phaseguard.normalize.prose import Kind
+from phaseguard.normalize.rules import Rule, canonical_rule
+from phaseguard.normalize.zones import BlockMap
+from phaseguard.text import Edit, make_edit
+
+_INNER_RUN = re.compile(r"(?<=\S)  +(?=[^\s])")
+_TITLE_SLACK = 3
+_BANNER = re.compile(r"\n[ \t]*(?P<mark>#|//|--|;|\"\"\"|''')?[ ]?(?P<rule>([=\-*_~#+─━═])(?:\3{2,}|(?: \3){2,}))"
+                     r"(?P<close>[ ]?(?:\*/|\"\"\"|'''))?[ \t]*(?=\n|\Z)")
+
+
+def collapse_inner_blanks(blocks: BlockMap) -> Iterator[Edit]:
+    r"""Bring a run of spaces inside a sentence to one.
+
+    >>> [e.replacement for e in collapse_inner_blanks(BlockMap("They  must pay.\n"))]
+    [' ']
+    """
+    text = blocks.text
+    if "  " not in text:
+        return
+    for match in _INNER_RUN.finditer(text):
+        start, end = match.span()
+        if not blocks.is_editable(start) or blocks.in_code_span(start, end):
+            continue
+        line = text[text.rfind("\n", 0, start) + 1 : start]
+        if not LIST_LINE.fullmatch(line + " ") and not RULE_LINE.match(line):
+            yield make_edit(text, start, end, " ", "inner-blanks")
+
+
+def drop_common_indent(blocks: BlockMap) -> Iterator[Edit]:
+    r"""Drop the indent that every line of a text has, when prose is what it indents.
+
+    >>> [e.original for e in drop_common_indent(BlockMap("    You are an expert.\n    Write.\n"))]
+    ['    ', '    ']
+    """
+    text = blocks.text
+    lines = [m for m in re.finditer(r"^([ \t]*)\S.*$", text, re.MULTILINE)]
+    if not lines or not text[blocks.lead : blocks.lead + 1] in (" ", "\t"):
+        return
+    indent = min((m[1] for m in lines), key=len)
+    if not indent or not all(m[1].startswith(indent) for m in lines):
+        return
+    inner = BlockMap("\n".join(line.removeprefix(indent) for line in text.split("\n")))
+    if any(inner.segments(n)[0].kind is Kind.ZONE for n in range(inner.count)) or not inner.opening:
+        return
+    for m in lines:
+        yield make_edit(text, m.start(), m.start() + len(indent), "", "common-indent")
+
+
+def shorten_banners(blocks: BlockMap) -> Iterator[Edit]:
+    r'''Bring comment and docstring lines that are one long rule to one length.
+
+    >>> [e.replacement for e in shorten_banners(BlockMap("```python\n# =======\nx = 8\n```\n"))]
+    ['===']
+    '''
+    for match in _BANNER.finditer("\n" + blocks.text):
+        rule = match["rule"]
+        start = match.start("rule") - 1
+        if (match["mark"] or match["close"] or blocks.in_string(start)) and not _underlines(blocks.text, match):
+            short = canonical_rule(rule)
+            if rule != short and not blocks.is_editable(start) and not blocks.in_data(start):
+                yield make_edit(blocks.text, start, start + len(rule), short, "code-banner")
+
+
+def _underlines(text: str, match: re.Match[str]) -> bool:
+    """Whether a tight rule has about the length of the line above it, as a title's underline has."""
+    rule = match["rule"]
+    if rule[1] == " ":
+        return False
+    above = text[text.rfind("\n", 0, max(0, match.start() - 1)) + 1 : max(0, match.start() - 1)]
+    title = above.strip().lstrip("#/;-*\"' ").rstrip()
+    return bool(title) and abs(len(title) - len(rule)) <= _TITLE_SLACK
+
+
+
+
+FULL_RULES: tuple[Rule, ...] = (collapse_inner_blanks, drop_common_indent, shorten_banners)
+
+
+def may_apply(text: str) -> bool:
+    """Whether any rule of the full level can have a candidate."""
+    return "  " in text or "\t" in text or _BANNER.search("\n" + text) is not None

@@ -1,0 +1,98 @@
+"""What single lines give away: patterns that tell code, logs and markup from prose.
+
+Every pattern starts at a newline, so a block is searched as ``"\\n" + block``. Wrapped prose must survive
+them, so a pattern asks for the whole shape of a statement, never for a keyword alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LEAD = r"\n[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
+_END = r"[ \t]*(?=\n|\Z)"
+
+_PYTHON = rf"""
+    (?:async[ ])?def[ ]\w+[ ]*[(\[]
+  | class[ ]\w+(?:[ ]*\([^\n]*\))?:
+  | from[ ][\w.]+[ ]import[ ]
+  | import[ ][\w.]+(?:[ ]as[ ]\w+)?(?:,[ ]?[\w.]+(?:[ ]as[ ]\w+)?)*{_END}
+  | (?:el)?if[ ][^\n]*:{_END}
+  | for[ ][^\n]*[ ]in[ ][^\n]*:{_END}
+  | while[ ][^\n]*:{_END}
+  | with[ ][^\n]*\([^\n]*:{_END}
+  | (?:try|else|finally):{_END}
+  | except\b[^\n]*:{_END}
+  | (?:return|raise|yield|del|assert|global|nonlocal)[ ](?:[\w.]+{_END}|[^\n]*[(\[=<>"'])
+  | (?:pass|break|continue|return|fi|done|esac|then|do|end|endif|endfunction|begin){_END}
+  | @[\w.]+(?:\([^\n]*)?{_END}
+  | >>>[ ] | \.\.\.[ ] | In[ ]\[\d+\]: | Out\[\d+\]:
+  | Traceback[ ]\( | File[ ]"[^"\n]*",[ ]line
+  | [\w.]*Error:[ ]
+"""
+
+_STATEMENTS = rf"""
+    \*{{0,2}}[A-Za-z_$][\w.$]*(?:\[[^\]\n]*\])*(?:,[ ]?[A-Za-z_][\w.]*)*
+        (?::[ ]?[\w\[\]., |"']+)?[ ]*(?:[-+*/|&%^:?]|\*\*|//|<<|>>)?=(?![=>])[ ]*\S
+  | [\w.]+\([^\n]*\)[;,]?{_END}
+  | [a-z_][\w.]*\([^)\n]*{_END}
+  | [}})\]]+[;,)]*{_END}
+  | [}})\]]+[ ]*(?:else|catch|finally|while|as|from|\))
+  | [^\n]*[{{]{_END}
+  | [^\n]*[)\]}}"'=>][ ]?;{_END}
+  | (?:return|break|continue|goto|throw|use|using|import|package|namespace|include)\b[^\n]*;{_END}
+  | (?:public|private|protected|static|const|let|var|export|extern|typedef|struct|enum|union|inline
+      |unsigned|void|int|char|float|double|bool|auto|template|namespace|fn|func|function|impl|pub|mod
+      |module|interface|trait|type|abstract|final|signed|long|short)\b[^\n]*[(){{;=<>]{_END}
+  | \#[ ]*(?:include|define|undef|ifdef|ifndef|if|endif|else|elif|pragma|error)\b[^\n]*[<"(_A-Z]
+  | \#(?:endif|else)\b
+  | \#! | // | /\* | \*/ | --[ ] | --{_END} | ;[;]? | %[ %\w]
+"""
+
+_SHELL = rf"""
+    [$%>][ ]\S | \$[({{\w] | [\w-]+@[\w.-]+[:~][^\n]*[$\#]
+  | (?:export|alias|unset|source|sudo|echo|cd|mkdir|rm|cp|mv|apt|apt-get|pip|npm|git|docker|curl|wget|chmod
+      |cat|grep|sed|awk|set|local|readonly|shift|trap|exec|eval|printf|test)[ ]
+        (?:[^\n]*[-$/"'=|\\][^\n]*|\w+){_END}
+  | (?:if|while|until|elif)[ ](?:\[|!|test[ ])
+  | case[ ][^\n]*[ ]in{_END} | [^\n]*[ ]\\{_END} | [\w-]+\(\)[ ]*{_END}
+  | (?:FROM|RUN|CMD|COPY|ADD|ENV|WORKDIR|EXPOSE|ENTRYPOINT|LABEL|ARG|VOLUME|USER)[ ][^\n]*[/:$\[="]
+"""
+
+_SQL = rf"""
+    (?:SELECT|INSERT[ ]INTO|UPDATE|DELETE[ ]FROM|CREATE|DROP|ALTER|WITH|FROM|WHERE|GROUP[ ]BY|ORDER[ ]BY
+      |HAVING|LIMIT|JOIN|LEFT|RIGHT|INNER|OUTER|UNION|VALUES|SET|BEGIN|COMMIT|ROLLBACK|PRAGMA|GRANT|REVOKE
+      |EXPLAIN|DECLARE|RETURNS|LANGUAGE|COPY|TRUNCATE|COMMENT[ ]ON|ON|AND|OR)\b(?![ ]?[a-z]+[ ][a-z]+[ ][a-z])
+  | [^\n]*\);{_END}
+"""
+
+_LOGS = rf"""
+    [\[(<]?\d{{4}}[-/.]\d\d[-/.]\d\d[T ,_]+\d\d:\d\d
+  | [\[(]?\d\d:\d\d:\d\d\b | [\[<]\d+(?:\.\d+)?[\]>][ ]*(?:\w+[\[:]|<|\S+:) | \[[ ]*\d+\.\d+\]
+  | (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[ ](?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ]
+  | (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ]+\d+[ ]\d\d:\d\d
+  | \[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE|debug|info|warn|warning|error|fatal)
+        (?:\]|:|[ ]*[-|\[]|[ ]+\d|[ ]{{2,}}) | [VDIWEF]/\w
+  | \d{{1,3}}(?:\.\d{{1,3}}){{3}}\b | at[ ][\w$.<>]+\( | Caused[ ]by: | [^\n]*-->[ ]*\d | WEBVTT\b
+  | [0-9a-f]{{6,}}(?:[ :]|{_END}) | 0x[0-9a-fA-F]+ | \d+:\d+: | [\w./-]+:\d+(?::\d+)?: | HTTP/\d | (?:GET|POST|PUT)[ ]/
+"""
+
+_MARKUP = rf"""
+    <[/!?A-Za-z] | \\[a-zA-Z\[\](){{}}]+ | \$\$ | :[\w-]+: | \.\.[ ] | \.[\w\\] | [{{] | \[{_END}
+  | \[[^\]\n]+\]{_END} | \[[^\]\n]+\]: | \|[^\n]* | [^\n]*\|{_END} | @@ | \+\+\+ | diff[ ] | index[ ][0-9a-f]
+  | Index:[ ] | ={{7}}{_END}(?=\n[^\n]*\n>{{7}}) | <{{7}} | >{{7}} | -----(?:BEGIN|END) | `{{3}} | ~{{3}}
+  | \+[-=+]+\+ | [^\n]*[─-▟←-⇿] | ["'][\w.-]+["'][ ]*: | [&^/;,?\\] | [!](?!\[) | \*[A-Za-z_]\w*(?![\w*\s.,'’-])
+"""
+
+ZONE_LINE = re.compile(
+    _LEAD + "(?:" + "|".join((_PYTHON, _STATEMENTS, _SHELL, _SQL, _LOGS, _MARKUP)) + ")", re.VERBOSE
+)
+"""A line that puts its whole block out of bounds."""
+
+CODE_LINE = re.compile(r"\n[ \t]*(?:" + "|".join((_PYTHON, _STATEMENTS, _SHELL)) + ")", re.VERBOSE)
+"""A line that is a statement of a programming language."""
+
+RULE_LINE = re.compile(r" {0,3}(?P<rule>(?P<char>[=\-*_~#+─━═])(?:(?P=char){2,}|(?: (?P=char)){2,}))[ \t]*")
+"""A line of one repeated rule character, set tight or with single spaces."""
+
+LIST_LINE = re.compile(r"[ \t]*(?:[-*+•]|\d{1,9}[.)])(?:[ \t]+|$)")
+"""A line that opens a list item."""

@@ -1,0 +1,136 @@
+"""What a block of lines is: prose that may be edited, or something to be left alone."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from phaseguard.normalize import data
+from phaseguard.normalize.lines import LIST_LINE, RULE_LINE, ZONE_LINE
+
+
+class Kind(Enum):
+    """What may be done to a block of lines that no blank line divides."""
+
+    PROSE = "prose"
+    """Decoration in it and around it may be edited."""
+    RULE = "rule"
+    """One line of a repeated rule character."""
+    SOLID = "solid"
+    """Untouched inside; blank lines around it mean nothing."""
+    ZONE = "zone"
+    """Untouched inside and around it."""
+
+
+_PLAIN = re.compile(r"""(?:\n[^\W\d_][\w ,.:;'"!?()’‘“”—–%/&-]*)+""")
+_DOUBT = re.compile(
+    r"""\n(?:[^\s]+(?=\n|\Z)|[\w.-]+:(?!\S)|(?:import|from|return|class|def|if|for|while|with|except|raise|yield
+    |del|assert|elif|else|global|end|include|package|namespace|use|using|set|echo|cd|sudo|export|git|pip|npm
+    |docker|cat|SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|WITH|FROM|WHERE|GROUP|ORDER|HAVING|LIMIT|JOIN|LEFT
+    |RIGHT|INNER|UNION|VALUES|SET|BEGIN|COMMIT|RUN|COPY|ADD|ENV|ARG|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL
+    |TRACE|NOTICE|GET|POST|PUT|WEBVTT|[VDIWEF]/\w|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug
+    |Sep|Oct|Nov|Dec)\b|[0-9a-f]{6,}\b|at\ [\w$.<>]+\(|Caused\ by:|[\w.]*Error:|[^\n]*[;](?:\n|\Z))\b)""",
+    re.VERBOSE,
+)
+_TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+\s*=\s*(?:\"[^\"\n]*\"|'[^'\n]*'))*)\s*(/?)>")
+_DELIMITER_ROW = re.compile(r"[ ]{0,3}\|?[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ ]*")
+_SYMBOLS = "{}[]<>=|\\^~$@#_/+&%;"
+_MOST_SYMBOLS = 0.12
+
+
+def classify(block: str) -> Kind:
+    r"""Judge a block: lines without a blank one among them, its first line not indented.
+
+    Args:
+        block: the lines, without the newline behind the last one.
+
+    >>> classify("The supplier must pay.\nWithin 30 days.").value
+    'prose'
+    >>> classify("for x in y:\n    print(x)").value
+    'zone'
+    """
+    if "\r" in block:
+        block = block.replace("\r\n", "\n").removesuffix("\r")
+    padded = "\n" + block.lstrip("\ufeff")
+    if _is_plain(padded):
+        return Kind.PROSE
+    return _judge(padded)
+
+
+def _is_plain(padded: str) -> bool:
+    """A cheap test that only unmistakable prose passes: benign characters, no line with a code-like start."""
+    return (
+        _PLAIN.fullmatch(padded) is not None
+        and "  " not in padded
+        and padded.count("(") == padded.count(" (")
+        and padded.count(",") <= padded.count(", ") + padded.count(",\n") + 1
+        and _DOUBT.search(padded) is None
+    )
+
+
+def _judge(padded: str) -> Kind:
+    lines = [line.rstrip(" \t") for line in padded[1:].split("\n")]
+    if len(lines) == 1 and RULE_LINE.fullmatch(lines[0]):
+        return Kind.ZONE if lines[0].lstrip().startswith("~~~") else Kind.RULE
+    if lines[0].startswith("<"):
+        return _judge_tagged(lines)
+    if all(line.startswith(">") for line in lines):
+        return Kind.SOLID
+    if "|" in padded:
+        return Kind.SOLID if _is_table(lines) else _judge_pipes(lines)
+    return _judge_lines(lines)
+
+
+def _judge_tagged(lines: list[str]) -> Kind:
+    """Tags that a prompt author made up, around nothing or around prose, bound prose; other markup is a zone."""
+    inner = lines
+    first, last = _TAG_LINE.fullmatch(lines[0]), _TAG_LINE.fullmatch(lines[-1])
+    if first and not _is_html(first[2]):
+        inner = inner[1:]
+        if last and inner and not _is_html(last[2]):
+            inner = inner[:-1]
+        if not inner or (not inner[0][:1].isspace() and _judge("\n" + "\n".join(inner)) is Kind.PROSE):
+            return Kind.SOLID
+    return Kind.ZONE
+
+
+def _is_html(name: str) -> bool:
+    return name.lower() in data.HTML_NAMES
+
+
+def _is_table(lines: list[str]) -> bool:
+    return len(lines) > 1 and "|" in lines[0] and _DELIMITER_ROW.fullmatch(lines[1]) is not None
+
+
+def _judge_pipes(lines: list[str]) -> Kind:
+    """One line such as "Source: guide.pdf | Page 3" is prose, anything else with pipes may be a table."""
+    line = lines[0]
+    if len(lines) == 1 and " | " in line and not line.startswith("|") and not line.endswith("|"):
+        return _judge_lines([line.replace(" | ", " ")])
+    return Kind.ZONE
+
+
+def _judge_lines(lines: list[str]) -> Kind:
+    listed = LIST_LINE.match(lines[0]) is not None
+    for before, line in zip(lines, lines[1:], strict=False):
+        listed = listed or LIST_LINE.match(line) is not None
+        if line[:1].isspace() and not listed:
+            return Kind.ZONE
+        if line.startswith("#") and before.startswith("#") and _level(line) == _level(before):
+            return Kind.ZONE
+    kept = [line for line in lines if not RULE_LINE.fullmatch(line)]
+    padded = "\n" + "\n".join(kept)
+    if "\t" in padded or not any(map(str.isalpha, padded)) or ZONE_LINE.search(padded):
+        return Kind.ZONE
+    if _is_symbolic(padded) or data.is_data(kept):
+        return Kind.ZONE
+    return Kind.PROSE
+
+
+def _level(line: str) -> int:
+    return len(line) - len(line.lstrip("#"))
+
+
+def _is_symbolic(padded: str) -> bool:
+    """Whether more than one character in eight is of the kind that code and pictures are made of."""
+    return sum(map(padded.count, _SYMBOLS)) > max(4, _MOST_SYMBOLS * len(padded))
