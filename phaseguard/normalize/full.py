@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from phaseguard.normalize.lines import LIST_LINE, RULE_LINE
+from phaseguard.normalize.lines import CODE_LINE, LIST_LINE, RULE_LINE
 from phaseguard.normalize.prose import Kind
 from phaseguard.normalize.rules import Rule, canonical_rule
 from phaseguard.normalize.zones import BlockMap
@@ -13,7 +13,8 @@ from phaseguard.text import Edit, make_edit
 
 _INNER_RUN = re.compile(r"(?<=\S)  +(?=[^\s])")
 _TITLE_SLACK = 3
-_BANNER = re.compile(r"\n[ \t]*(?P<mark>#|//|--|;|\"\"\"|''')?[ ]?(?P<rule>([=\-*_~#+─━═])(?:\3{2,}|(?: \3){2,}))"
+_NOT_CODE = frozenset("diff patch text txt csv tsv markdown md rst json jsonl log console output".split())
+_BANNER = re.compile(r"\n[ \t]*(?P<mark>#|//|--|;|/?\*|\"\"\"|''')?[ ]?(?P<rule>([=\-*_~#+─━═])(?:\3{2,}|(?: \3){2,}))"
                      r"(?P<close>[ ]?(?:\*/|\"\"\"|'''))?[ \t]*(?=\n|\Z)")
 
 
@@ -61,13 +62,27 @@ def shorten_banners(blocks: BlockMap) -> Iterator[Edit]:
     >>> [e.replacement for e in shorten_banners(BlockMap("```python\n# =======\nx = 8\n```\n"))]
     ['===']
     '''
-    for match in _BANNER.finditer("\n" + blocks.text):
-        rule = match["rule"]
-        start = match.start("rule") - 1
-        if (match["mark"] or match["close"] or blocks.in_string(start)) and not _underlines(blocks.text, match):
-            short = canonical_rule(rule)
-            if rule != short and not blocks.is_editable(start) and not blocks.in_data(start):
-                yield make_edit(blocks.text, start, start + len(rule), short, "code-banner")
+    text = blocks.text
+    for match in _BANNER.finditer("\n" + text):
+        start, rule = match.start("rule") - 1, match["rule"]
+        short = canonical_rule(rule)
+        if rule != short and _is_banner(blocks, match, start) and not _underlines(text, match):
+            yield make_edit(text, start, start + len(rule), short, "code-banner")
+
+
+def _is_banner(blocks: BlockMap, match: re.Match[str], start: int) -> bool:
+    """Whether a rule is a comment or a line of a docstring in code, fenced or not."""
+    zone = blocks.zone_at(start)
+    if zone is not None and zone.kind == "triple":
+        return True
+    if not match["mark"]:
+        return False
+    if zone is not None:
+        info = blocks.text[zone.start : zone.end].split("\n", 1)[0].lstrip(" `~").split()
+        return zone.kind == "comment" or (zone.kind == "fence" and not set(info[:1]) & _NOT_CODE)
+    segment = blocks.segment_at(start)
+    lines = segment.kind is Kind.ZONE and blocks.text[segment.start : segment.end].split("\n")
+    return bool(lines) and all(line.lstrip().startswith(match["mark"]) or CODE_LINE.match("\n" + line) for line in lines)
 
 
 def _underlines(text: str, match: re.Match[str]) -> bool:
