@@ -77,37 +77,37 @@ def choose_passages(prompt: Prompt, sources: Sequence[Source], wanted: Wanted) -
     if wanted.key_passages is not None:
         return find_passages(wanted.key_passages, sources, occurrence=wanted.occurrence)
     found: set[Passage] = set()
-    for messages, query, asked in _turns(prompt, sources, wanted.query):
-        here = [source for source in sources if source.field.key.message in messages]
+    for message, query, asked in _turns(prompt, sources, wanted.query):
+        # each message by itself, so that what counts in it does not change with what follows
+        here = [source for source in sources if source.field.key.message == message]
         found.update(find_by_query(query, here, skip=asked))
     return tuple(sorted(found))
 
 
-Turn = tuple[frozenset[int], str, list[tuple[Source, Span]]]
+Asked = list[tuple[Source, Span]]
 
 
-def _turns(prompt: Prompt, sources: Sequence[Source], query: str | None) -> list[Turn]:
-    """Messages with the question that decides what is key in them: never a question of a later turn.
+def _turns(prompt: Prompt, sources: Sequence[Source], query: str | None) -> list[tuple[int, str, Asked]]:
+    """Each message with the question that decides what is key in it: never a question of a later turn.
 
     A message belongs to the last user message up to it, and what stands before the first user message
     to the first one. A query given by the caller is that of the last turn.
     """
     users = [index for index, message in enumerate(prompt.messages) if message["role"] == "user"]
     if not users:
-        everywhere = frozenset(range(len(prompt.messages)))
-        return [(everywhere, query, [])] if query else []
-    turns: list[Turn] = []
+        return [(index, query, []) for index in range(len(prompt.messages))] if query else []
+    turns: list[tuple[int, str, Asked]] = []
     for number, user in enumerate(users):
         first = 0 if number == 0 else user
         stop = users[number + 1] if number + 1 < len(users) else len(prompt.messages)
         asked, question = _question(sources, user)
         if query is not None and stop == len(prompt.messages):
             question = query
-        turns.append((frozenset(range(first, stop)), question, asked))
+        turns += [(message, question, asked) for message in range(first, stop)]
     return turns
 
 
-def _question(sources: Sequence[Source], user: int) -> tuple[list[tuple[Source, Span]], str]:
+def _question(sources: Sequence[Source], user: int) -> tuple[Asked, str]:
     """Where a user message asks, and its question: the last of its texts that has one."""
     for source in reversed([source for source in sources if source.field.key.message == user]):
         span = question_of(source.text)

@@ -16,6 +16,7 @@ from phaseguard.text import Span
 from phaseguard.tokens.base import Ids, Tokenizer
 
 _WINDOWS = (8, 40)  # tokens on either side that are encoded again; the wider one where the first is not exact
+_ID_BYTES = 4  # token ids are uint32
 _SEPARATORS = ("\n \n", "\n\t\n")  # other spellings of one blank line
 
 
@@ -171,7 +172,7 @@ def _candidates(request: Request, place: Place, alphabets: Sequence[PadAlphabet]
         trials += [_Trial(text, "separator", 0, 0) for text in _SEPARATORS]
     for rank, alphabet in enumerate(alphabets):
         for pads in alphabet.by_tokens.values():
-            for pad in pads[:2]:
+            for pad in pads[: 1 if pads[0].exact == 1 else 2]:
                 surcharge = SECOND_CHOICE_PRICE * rank
                 surcharge += EDGE_PRICE if place.edge and not pad.text.strip() else 0
                 trials.append(_Trial(separator + pad.text, pad.kind, PRICE_PER_TOKEN, surcharge))
@@ -183,9 +184,10 @@ def _menu(
 ) -> tuple[Choice, ...]:
     """Keep for each residue the choices that no other beats in both price and tokens."""
     kept: dict[int, list[Choice]] = {}
+    plain = base.tobytes()
     for trial, ids in zip(trials, padded, strict=True):
         tokens = len(ids) - len(base)
-        if tokens < 1 or tokens % period == 0 or not _local(window, trial, base, ids):
+        if tokens < 1 or tokens % period == 0 or not _local(window, trial, plain, ids.tobytes()):
             continue
         price = trial.price_per_token * tokens + trial.surcharge
         rivals = kept.setdefault(tokens % period, [])
@@ -195,9 +197,8 @@ def _menu(
     return tuple(sorted(choices, key=lambda choice: (choice.price, choice.tokens)))
 
 
-def _local(window: _Window, trial: _Trial, base: Ids, ids: Ids) -> bool:
+def _local(window: _Window, trial: _Trial, base: bytes, ids: bytes) -> bool:
     """Whether the tokens before and behind are the same; only another separator may change the old one."""
-    same = window.head if trial.kind == "separator" else window.kept
-    head = np.array_equal(ids[:same], base[:same])
-    tail = not window.tail or np.array_equal(ids[-window.tail :], base[-window.tail :])
-    return head and tail
+    head = _ID_BYTES * (window.head if trial.kind == "separator" else window.kept)
+    tail = _ID_BYTES * window.tail
+    return ids[:head] == base[:head] and ids[len(ids) - tail :] == base[len(base) - tail :]

@@ -60,8 +60,8 @@ def find_by_query(
 ) -> tuple[Passage, ...]:
     """Choose up to three sentences that share rare words with the query.
 
-    A word counts by its rarity, log(1 + sentences with any shared word / sentences with this word), and a
-    sentence must reach half of the best score.
+    A word counts by its rarity, log(1 + sentences with any shared word / sentences with this word). A
+    sentence must share two words of a query that has more than two, and reach half of the best score.
 
     Args:
         query: the question.
@@ -71,12 +71,14 @@ def find_by_query(
     terms = _terms(query) - _STOP
     if not terms:
         return ()
+    least = 1 if len(terms) < 3 else 2
     hits = [hit for source in sources for hit in _hits(source, terms, skip)]
     frequency = Counter(word for hit in hits for word in hit.words)
     scored = sorted(
         (
             (sum(math.log(1 + len(hits) / frequency[word]) for word in hit.words), -place, hit)
             for place, hit in enumerate(hits)
+            if len(hit.words) >= least
         ),
         key=lambda item: (item[0], item[1]),
         reverse=True,

@@ -58,7 +58,8 @@ def summarize(
         for key, span in zip(outcome.keys, outcome.moved, strict=True)
     }
     view = _View(outcome, evidence, by_key, found, profile.window or 0)
-    reports = tuple(_passage(passage, answers[passage], view, steps) for passage in passages)
+    finals = _finals(by_key, steps)
+    reports = tuple(_passage(p, answers[p], view, finals[p.key]) for p in passages)
     return Report(
         verified=outcome.verified,
         profile=profile.name,
@@ -69,7 +70,7 @@ def summarize(
         tokens_normalized=outcome.base.tokens,
         tokens_after=outcome.padded.tokens,
         tokens_added=outcome.padded.tokens - outcome.base.tokens,
-        pads=_pads(outcome, by_key, steps),
+        pads=_pads(outcome.planned, by_key, finals),
         normalize_edits=sum(len(done[0]) for done in steps.values()),
         provenance=evidence.provenance,
         passages=reports,
@@ -134,12 +135,25 @@ class _View:
         return None if phase is None else self.evidence.is_strong(tokens, phase)
 
 
-def _passage(passage: Passage, answers: Sequence[AnswerSpan], view: _View, steps: Steps) -> PassageReport:
-    source = view.sources[passage.key]
-    pads = OffsetMap(steps[passage.key][1]) if passage.key in steps else OffsetMap(())
-    text = _final_text(source, steps)
+@dataclass(frozen=True, slots=True)
+class _Final:
+    """One text as returned, and where its characters went."""
+
+    text: str
+    offsets: OffsetMap
+
+
+def _finals(sources: Mapping[FieldKey, Source], steps: Steps) -> dict[FieldKey, _Final]:
+    return {
+        key: _Final(apply_edits(source.text, edits), OffsetMap(edits))
+        for key, source in sources.items()
+        for edits in (steps[key][1] if key in steps else (),)
+    }
+
+
+def _passage(passage: Passage, answers: Sequence[AnswerSpan], view: _View, final: _Final) -> PassageReport:
     return PassageReport(
-        text=pads.forward_span(passage.span).of(text),
+        text=final.offsets.forward_span(passage.span).of(final.text),
         message=passage.key.message,
         block=passage.key.block_or_none,
         why=passage.why,
@@ -147,18 +161,18 @@ def _passage(passage: Passage, answers: Sequence[AnswerSpan], view: _View, steps
     )
 
 
-def _final_text(source: Source, steps: Steps) -> str:
-    done = steps.get(source.field.key)
-    return apply_edits(source.text, done[1]) if done else source.text
-
-
-def _pads(outcome: Outcome, sources: Mapping[FieldKey, Source], steps: Steps) -> tuple[PadReport, ...]:
+def _pads(
+    planned: Sequence[PlannedPad], sources: Mapping[FieldKey, Source], finals: Mapping[FieldKey, _Final]
+) -> tuple[PadReport, ...]:
     reports = []
-    texts = {key: _final_text(sources[key], steps) for key in {pad.place.key for pad in outcome.planned}}
-    maps = {key: OffsetMap(steps[key][1]) for key in texts}
-    for pad in outcome.planned:
+    lines: dict[FieldKey, tuple[int, int]] = {}  # offset and line number of the pad before
+    for pad in planned:
         key = pad.place.key
-        offset = maps[key].forward(pad.place.content.start)
+        final = finals[key]
+        offset = final.offsets.forward(pad.place.content.start)
+        before, line = lines.get(key, (0, 1))
+        line += final.text.count("\n", before, offset)
+        lines[key] = (offset, line)
         reports.append(
             PadReport(
                 message=key.message,
@@ -168,7 +182,7 @@ def _pads(outcome: Outcome, sources: Mapping[FieldKey, Source], steps: Steps) ->
                 original=pad.place.content.of(sources[key].text),
                 tokens=pad.choice.tokens,
                 kind=pad.choice.kind,
-                line=texts[key].count("\n", 0, offset) + 1,
+                line=line,
             )
         )
     return tuple(reports)
