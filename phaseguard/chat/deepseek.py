@@ -125,7 +125,7 @@ class DeepSeekRenderer:
             own = {"thinking": {"type": "enabled"}, "reasoning_effort": self.reasoning}
         given = {key: options[key] for key in _REASONING_KEYS if options.get(key) is not None}
         notes: list[str] = []
-        if any(own.get(key) != value for key, value in given.items()):
+        if given and given != own:
             said = ", ".join(f"{key}={value!r}" for key, value in given.items())
             notes.append(f"The payload's {said} wins over the reasoning mode {self.reasoning!r}.")
         if options.get("chat_template_kwargs"):

@@ -210,7 +210,8 @@ class PhaseProfile(_Frozen):
         Strengths hold for the model, provider, reasoning mode and encoding that they were found with: when
         one of these changes and no new strengths are given, they are dropped, and the provenance says so.
 
-        >>> load = PhaseProfile(name="a", tokenizer="t", period=4, provenance={"kind": "stated", "source": "me"})
+        >>> me = {"kind": "stated", "source": "me"}
+        >>> load = PhaseProfile(name="a", tokenizer="t", period=4, provenance=me)
         >>> load.with_(reasoning="high").reasoning
         'high'
         """
@@ -225,7 +226,7 @@ class PhaseProfile(_Frozen):
         return PhaseProfile(**{**data, **changes})
 
     def with_strong(self, phases: Any, source: str = "stated by hand") -> PhaseProfile:
-        """A copy in which these answer phases count as strong because the user says so; without strengths.
+        """A copy without strengths, in which these answer phases are strong because the user says so.
 
         Raises:
             ProfileError: for phases that are no integers below the period.
