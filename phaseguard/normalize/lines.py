@@ -22,7 +22,8 @@ _PYTHON = rf"""
   | with[ ][^\n]*\([^\n]*:{_END}
   | (?:try|else|finally):{_END}
   | except\b[^\n]*:{_END}
-  | (?:return|raise|yield|del|assert|global|nonlocal)[ ](?:[\w.]+{_END}|[^\n]*[(\[=<>"'])
+  | (?:return|raise|yield|del|assert)[ ](?:[\w.]+[(\[][^\n]*|[^\n]*[)\]}}]|[\w.]+[ ][-+*/%<>=!]+[ ][^\n]*){_END}
+  | (?:return|raise|global|nonlocal|del)[ ][\w.'"]+{_END}(?=\n[ ]|\Z) | print[ ]["']
   | (?:pass|break|continue|return|fi|done|esac|then|do|end|endif|endfunction|begin){_END}
   | @[\w.]+(?:\([^\n]*)?{_END}
   | >>>[ ] | \.\.\.[ ] | In[ ]\[\d+\]: | Out\[\d+\]:
@@ -45,7 +46,7 @@ _STATEMENTS = rf"""
       |module|interface|trait|type|abstract|final|signed|long|short)\b[^\n]*[(){{;=<>]{_END}
   | \#[ ]*(?:include|define|undef|ifdef|ifndef|if|endif|else|elif|pragma|error)\b[^\n]*[<"(_A-Z]
   | \#(?:endif|else)\b
-  | \#! | // | /\* | \*/ | --[ ] | --{_END} | ;[;]? | %[ %\w]
+  | \#! | \#[^\s\#] | // | --\w | /\* | \*/ | --[ ] | --{_END} | ;[;]? | %[ %\w]
 """
 
 _SHELL = rf"""
@@ -59,10 +60,12 @@ _SHELL = rf"""
 """
 
 _SQL = rf"""
-    (?:SELECT|INSERT[ ]INTO|UPDATE|DELETE[ ]FROM|CREATE|DROP|ALTER|WITH|FROM|WHERE|GROUP[ ]BY|ORDER[ ]BY
-      |HAVING|LIMIT|JOIN|LEFT|RIGHT|INNER|OUTER|UNION|VALUES|SET|BEGIN|COMMIT|ROLLBACK|PRAGMA|GRANT|REVOKE
-      |EXPLAIN|DECLARE|RETURNS|LANGUAGE|COPY|TRUNCATE|COMMENT[ ]ON|ON|AND|OR)\b(?![ ]?[a-z]+[ ][a-z]+[ ][a-z])
-  | [^\n]*\);{_END}
+    SELECT[ ] | INSERT[ ]INTO[ ] | UPDATE[ ]\S+[ ]SET\b | DELETE[ ]FROM[ ] | FROM[ ][\w."]+[;,)]?{_END}
+  | (?:CREATE|DROP|ALTER|TRUNCATE)[ ](?:OR|TABLE|VIEW|INDEX|UNIQUE|TRIGGER|FUNCTION|PROCEDURE|SCHEMA|TYPE|ROLE|USER
+      |DATABASE|SEQUENCE|EXTENSION|TEMP|TEMPORARY|MATERIALIZED|VIRTUAL|AGGREGATE|OPERATOR|CAST|DOMAIN|RULE|POLICY)\b
+  | WHERE[ ][^\n]*[=<>(] | (?:GROUP|ORDER)[ ]BY[ ] | VALUES[ ]*\( | (?:BEGIN|COMMIT|ROLLBACK|END)\b;?{_END}
+  | (?:(?:LEFT|RIGHT|INNER|OUTER|CROSS|FULL)[ ])+JOIN[ ] | JOIN[ ]\S+[ ] | PRAGMA[ ] | GRANT[ ] | REVOKE[ ]
+  | EXPLAIN[ ] | DECLARE[ ] | RETURNS[ ] | COMMENT[ ]ON[ ] | (?:AND|OR|ON|SET|WITH)[ ][^\n]*[=<>(] | [^\n]*\);{_END}
 """
 
 _LOGS = rf"""
@@ -73,11 +76,11 @@ _LOGS = rf"""
   | \[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE|debug|info|warn|warning|error|fatal)
         (?:\]|:|[ ]*[-|\[]|[ ]+\d|[ ]{{2,}}) | [VDIWEF]/\w
   | \d{{1,3}}(?:\.\d{{1,3}}){{3}}\b | at[ ][\w$.<>]+\( | Caused[ ]by: | [^\n]*-->[ ]*\d | WEBVTT\b
-  | [0-9a-f]{{6,}}(?:[ :]|{_END}) | 0x[0-9a-fA-F]+ | \d+:\d+: | [\w./-]+:\d+(?::\d+)?: | HTTP/\d | (?:GET|POST|PUT)[ ]/
+  | [^\n]*[ ]\.\.\.{_END} | [0-9a-f]{{6,}}(?:[ :]|{_END}) | 0x[0-9a-fA-F]+ | \d+:\d+: | [\w./-]+:\d+(?::\d+)?: | HTTP/\d | (?:GET|POST|PUT)[ ]/
 """
 
 _MARKUP = rf"""
-    <[/!?A-Za-z] | \\[a-zA-Z\[\](){{}}]+ | \$\$ | :[\w-]+: | \.\.[ ] | \.[\w\\] | [{{] | \[{_END}
+    <[/!?A-Za-z] | \\[a-zA-Z]+ | \$\$ | :[\w-]+: | \.\.[ ] | \.[\w\\] | [{{](?![\w|., ]+\}}) | \[{_END}
   | \[[^\]\n]+\]{_END} | \[[^\]\n]+\]: | \|[^\n]* | [^\n]*\|{_END} | @@ | \+\+\+ | diff[ ] | index[ ][0-9a-f]
   | Index:[ ] | ={{7}}{_END}(?=\n[^\n]*\n>{{7}}) | <{{7}} | >{{7}} | -----(?:BEGIN|END) | `{{3}} | ~{{3}}
   | \+[-=+]+\+ | [^\n]*[─-▟←-⇿] | ["'][\w.-]+["'][ ]*: | [&^/;,?\\] | [!](?!\[) | \*[A-Za-z_]\w*(?![\w*\s.,'’-])
@@ -94,5 +97,5 @@ CODE_LINE = re.compile(r"\n[ \t]*(?:" + "|".join((_PYTHON, _STATEMENTS, _SHELL))
 RULE_LINE = re.compile(r" {0,3}(?P<rule>(?P<char>[=\-*_~#+─━═])(?:(?P=char){2,}|(?: (?P=char)){2,}))[ \t]*")
 """A line of one repeated rule character, set tight or with single spaces."""
 
-LIST_LINE = re.compile(r"[ \t]*(?:[-*+•]|\d{1,9}[.)])(?:[ \t]+|$)")
+LIST_LINE = re.compile(r"[ \t]*(?:[-*+•]|\d{1,9}[.)]|\[\w{1,4}\])(?:[ \t]+|$)")
 """A line that opens a list item."""

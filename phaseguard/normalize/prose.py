@@ -32,9 +32,10 @@ _DOUBT = re.compile(
     |Sep|Oct|Nov|Dec)\b|[0-9a-f]{6,}\b|at\ [\w$.<>]+\(|Caused\ by:|[\w.]*Error:|[^\n]*[;](?:\n|\Z))\b)""",
     re.VERBOSE,
 )
+_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+(?<!`)\1(?!`)")
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+\s*=\s*(?:\"[^\"\n]*\"|'[^'\n]*'))*)\s*(/?)>")
 _DELIMITER_ROW = re.compile(r"[ ]{0,3}\|?[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ ]*")
-_SYMBOLS = "{}[]<>=|\\^~$@#_/+&%;"
+_SYMBOLS = "{}[]<>=|\\^~$@+&;"
 _MOST_SYMBOLS = 0.12
 
 
@@ -51,10 +52,12 @@ def classify(block: str) -> Kind:
     """
     if "\r" in block:
         block = block.replace("\r\n", "\n").removesuffix("\r")
+        if "\r" in block:
+            return Kind.ZONE
     padded = "\n" + block.lstrip("\ufeff")
     if _is_plain(padded):
         return Kind.PROSE
-    return _judge(padded)
+    return _judge(_SPAN.sub("`code`", padded) if "`" in padded else padded)
 
 
 def _is_plain(padded: str) -> bool:
@@ -133,4 +136,4 @@ def _level(line: str) -> int:
 
 def _is_symbolic(padded: str) -> bool:
     """Whether more than one character in eight is of the kind that code and pictures are made of."""
-    return sum(map(padded.count, _SYMBOLS)) > max(4, _MOST_SYMBOLS * len(padded))
+    return sum(map(padded.count, _SYMBOLS)) > max(6, _MOST_SYMBOLS * len(padded))

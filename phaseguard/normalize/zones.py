@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from phaseguard.normalize import markdown
 from phaseguard.normalize.constructs import Zone, find_zones
@@ -59,6 +59,7 @@ class BlockMap:
         self._zones = self._whole_blocks(find_zones(text))
         self._zone_ends = [zone.end for zone in self._zones]
         self._known: dict[int, tuple[Segment, ...]] = {}
+        self._alone: dict[int, tuple[Segment, ...]] = {}
         self._lists: dict[int, frozenset[int]] = {}
 
     @property
@@ -67,7 +68,7 @@ class BlockMap:
         if self.lead >= len(self.text):
             return False
         first = self.segments(0)[0]
-        return first.kind is Kind.PROSE and first.start == self.lead
+        return first.kind is Kind.PROSE and first.start == self.lead and (self.count == 1 or self.is_open(0))
 
     def breaks(self, start: int, stop: int) -> Iterator[Break]:
         """Yield the breaks in ``text[start:stop]`` at which blank lines mean nothing, in ascending order."""
@@ -150,8 +151,26 @@ class BlockMap:
         """The segments of a block, judged when first asked for."""
         known = self._known.get(block)
         if known is None:
-            known = self._known[block] = tuple(self._split(block))
+            known = self._base(block)
+            if len(known) == 1 and known[0].kind is Kind.PROSE and self._is_comment(block):
+                known = (replace(known[0], kind=Kind.ZONE),)
+            self._known[block] = known
         return known
+
+    def _base(self, block: int) -> tuple[Segment, ...]:
+        """The segments of a block, judged by themselves."""
+        known = self._alone.get(block)
+        if known is None:
+            known = self._alone[block] = tuple(self._split(block))
+        return known
+
+    def _is_comment(self, block: int) -> bool:
+        """Whether a line behind a hash is a comment, not a heading: what stands beside it is a zone."""
+        start, end = self._starts[block], self._ends[block]
+        if self.text[start] != "#" or self.text.find("\n", start, end) >= 0:
+            return False
+        before = block > 0 and self._base(block - 1)[-1].kind is Kind.ZONE
+        return before or (block + 1 < self.count and self._base(block + 1)[0].kind is Kind.ZONE)
 
     def _split(self, block: int) -> Iterator[Segment]:
         start, end = self._starts[block], self._ends[block]
@@ -175,9 +194,9 @@ class BlockMap:
         top = block
         while top > 0 and self.text[self._starts[top]] in " \t":
             top -= 1
-        if top == block or self.segments(top)[-1].kind is not Kind.PROSE:
+        if top == block or self._base(top)[-1].kind is not Kind.PROSE:
             return Kind.ZONE
-        base = self.segments(top)[-1].start
+        base = self._base(top)[-1].start
         if top not in self._lists:
             bottom = block
             while bottom + 1 < len(self._starts) and self.text[self._starts[bottom + 1]] in " \t":
