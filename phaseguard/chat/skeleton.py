@@ -29,19 +29,30 @@ _UNEDITED = frozenset({"assistant", "tool", "function"})
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where contents stand: ``pieces`` ascending in the request, and the texts not verbatim in it."""
+    """Where contents stand.
+
+    Attributes:
+        pieces: ascending in the request.
+        opaque: (message, block) of texts that the template changes, so that nothing in them is located.
+        absent: of texts that it leaves out.
+    """
 
     pieces: tuple[Piece, ...]
     opaque: frozenset[Key] = frozenset()
+    absent: frozenset[Key] = frozenset()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """One sentence a message whose text is not verbatim in the request, or stands in it twice."""
+        """One sentence a message whose text does not stand in the request as it is, and once."""
         notes = [
             f"The text of message {m} does not stand verbatim in the request: nothing in it can be located."
             for m in sorted({m for m, _ in self.opaque})
         ]
         keys = [(p.message, p.block) for p in self.pieces]
+        notes += [
+            f"The chat template leaves out the text of message {m}: the model does not see it."
+            for m in sorted({m for m, _ in self.absent})
+        ]
         twice = {key[0] for key, times in Counter(keys).items() if times > 1}
         notes += [
             f"The text of message {m} stands in the request more than once: the first place counts."
@@ -82,18 +93,18 @@ def locate_contents(messages: Sequence[Message], render: RenderText, text: str) 
     while True:
         slots = _slots(messages, opaque)
         template = _template(messages, slots, render)
-        escaped = {_key(slots[n]) for n in range(len(slots)) if ~n in template.slots}
+        escaped = {_key(slots[~n]) for n in template.slots if n < 0}
         if escaped:
             opaque |= escaped
             continue
         whole = [Span(0, len(slot.text)) for slot in slots]
         fault = _first_fault(template, slots, whole, text)
         if fault is None:
-            return Layout(_pieces(template, slots, whole), frozenset(opaque))
+            return _layout(template, slots, whole, opaque)
         trimmed = _trimmed(messages, slots, template, render)
         fault = _first_fault(template, slots, trimmed, text)
         if fault is None:
-            return Layout(_pieces(template, slots, trimmed), frozenset(opaque))
+            return _layout(template, slots, trimmed, opaque)
         opaque |= _give_up(messages, slots, fault)
 
 
@@ -232,7 +243,9 @@ def _first_fault(
     return None if at == len(text) else last
 
 
-def _pieces(template: _Template, slots: Sequence[ContentText], spans: Sequence[Span]) -> tuple[Piece, ...]:
+def _layout(
+    template: _Template, slots: Sequence[ContentText], spans: Sequence[Span], opaque: set[Key]
+) -> Layout:
     pieces: list[Piece] = []
     at = 0
     for literal, number in zip(template.literals, template.slots, strict=False):
@@ -241,7 +254,9 @@ def _pieces(template: _Template, slots: Sequence[ContentText], spans: Sequence[S
         end = at + span.end - span.start
         pieces.append(Piece(slot.message, slot.block, span, Span(at, end)))
         at = end
-    return tuple(pieces)
+    placed = set(template.slots)
+    absent = {_key(slot) for number, slot in enumerate(slots) if number not in placed}
+    return Layout(tuple(pieces), frozenset(opaque), frozenset(absent))
 
 
 def _give_up(messages: Sequence[Message], slots: Sequence[ContentText], fault: int) -> set[Key]:

@@ -92,7 +92,12 @@ def test_text_ids_and_pieces_agree_with_transformers(style, messages):
     assert rendered.text == theirs.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     check_pieces(messages, rendered)
     mapped = {piece.message for piece in rendered.pieces}
-    assert mapped >= {n for n, m in enumerate(messages) if m["content"].strip() and m["role"] != "assistant"}
+    wanted = {n for n, m in enumerate(messages) if m["content"].strip() and m["role"] != "assistant"}
+    if style == "mistral" and messages[-1]["role"] == "assistant":
+        wanted -= {
+            n for n, m in enumerate(messages) if m["role"] == "system"
+        }  # printed before the last user only
+    assert mapped >= wanted
     marked = theirs(rendered.text, add_special_tokens=False, return_offsets_mapping=True)
     singles = [
         tuple(span)
@@ -182,9 +187,16 @@ def test_changed_contents():
     rendered = load_renderer("jinja", template=escaped).render(messages, {})
     assert rendered.pieces == ()
     assert sum("verbatim" in note for note in rendered.notes) == 2
-    upper = "{% for m in messages %}{{ m.content | upper }}{% endfor %}"
-    with pytest.raises(RenderError, match="message 0|apart"):
-        load_renderer("jinja", template=upper).render(messages, {})
+    other = "{% for m in messages %}{{ m.content | replace('text', 'txt') }}{% endfor %}"
+    with pytest.raises(RenderError, match="message 0"):
+        load_renderer("jinja", template=other).render(messages, {})
+    apart = "{% for m in messages %}{{ m.content | list | join('-') }}{% endfor %}"
+    with pytest.raises(RenderError, match="apart"):
+        load_renderer("jinja", template=apart).render(messages, {})
+    dropped = "{{ messages[0].content }}"
+    rendered = load_renderer("jinja", template=dropped).render(messages, {})
+    assert [piece.message for piece in rendered.pieces] == [0]
+    assert any("leaves out the text of message 1" in note for note in rendered.notes)
     cut = "{% for m in messages %}[{{ m.content.split('</think>')[-1] }}]{% endfor %}"
     thought = [messages[0], {"role": "assistant", "content": "hm</think>yes"}, messages[0]]
     rendered = load_renderer("jinja", template=cut).render(thought, {})
@@ -209,7 +221,7 @@ def test_the_template_may_refuse_and_options_may_be_wrong():
 
 
 def test_images_end_what_is_known():
-    vision = "{% for m in messages %}{% for b in m.content %}{{ b.text if b.type == 'text' else '<i>' }}{% endfor %}{% endfor %}"
+    vision = "{% for b in messages[0].content %}{{ b.text if b.type == 'text' else '<i>' }}{% endfor %}"
     content = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
     rendered = load_renderer("jinja", template=vision).render([{"role": "user", "content": content}], {})
     assert (rendered.text, rendered.known_until) == ("a<i>b", 1)
@@ -252,6 +264,7 @@ def test_missing_templates_are_explained(tmp_path):
 
 
 def test_importing_renderers_loads_nothing_heavy():
-    code = "import phaseguard.chat, sys; print(*{'jinja2', 'transformers', 'torch', 'deepseek_recipe'} & set(sys.modules))"
+    heavy = {"jinja2", "transformers", "torch", "deepseek_recipe"}
+    code = f"import phaseguard.chat, sys; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
