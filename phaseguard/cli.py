@@ -1,0 +1,259 @@
+"""The command line: parse, one call, print. What is heavy is imported inside the commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from phaseguard import __version__
+from phaseguard.cli_choices import Level, Pads, ReportForm, parse_strong
+from phaseguard.cli_files import STDIN, Document, read_text, write_bytes
+from phaseguard.cli_print import print_error, print_lines, print_rich, print_status
+from phaseguard.errors import InputError, PhaseGuardError
+
+OK, FOUND, BAD_INPUT, READER_GONE = 0, 1, 2, 141
+_EXITS = (
+    "Exit codes: 0 done; 1 a check found something to change, or the proof of an alignment failed; "
+    "2 bad input or usage; 141 the reader of the output went away."
+)
+
+app = typer.Typer(
+    name="phaseguard",
+    help="Makes prompts safe for models that compress their KV cache over fixed chunks.",
+    epilog=_EXITS,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+PromptFile = Annotated[str, typer.Argument(metavar="[FILE]", help="The prompt; - or nothing reads stdin.")]
+Key = Annotated[list[str] | None, typer.Option("--key", "-k", help="A key passage; may be repeated.")]
+Query = Annotated[str | None, typer.Option(help="Find key passages by this question.")]
+Answer = Annotated[list[str] | None, typer.Option(help="The answer's own characters; may be repeated.")]
+Profile = Annotated[str, typer.Option("--profile", "-p", help="A profile's name, or the path of its JSON.")]
+Messages = Annotated[bool, typer.Option("--messages", "-m", help="FILE is JSON: messages, or a payload.")]
+Strong = Annotated[str | None, typer.Option(help="Phases to treat as strong, such as 2,3.", metavar="LIST")]
+Occurrence = Annotated[int | None, typer.Option(help="Only this place of each key, from 0; -1 the last.")]
+Reasoning = Annotated[str | None, typer.Option(help="Reasoning mode, such as off, low, high, max.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", help="Write here instead of stdout.")]
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"phaseguard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog=_EXITS)
+def align(
+    file: PromptFile = STDIN,
+    key: Key = None,
+    query: Query = None,
+    answer: Answer = None,
+    profile: Profile = "deepseek-v4-flash",
+    messages: Messages = False,
+    strong: Strong = None,
+    pads: Annotated[Pads, typer.Option(help="Which pads may be put in.")] = Pads.AUTO,
+    level: Annotated[Level, typer.Option(help="What normalizing may do first.")] = Level.SAFE,
+    frozen: Annotated[int, typer.Option(help="Leading messages to leave alone.")] = 0,
+    occurrence: Occurrence = None,
+    inside: Annotated[bool, typer.Option("--inside", help="Pads may stand inside key passages.")] = False,
+    max_added_tokens: Annotated[int | None, typer.Option(help="Most tokens that pads may add.")] = None,
+    reasoning: Reasoning = None,
+    output: Output = None,
+    report: Annotated[ReportForm, typer.Option(help="Form of the report on stderr.")] = ReportForm.TEXT,
+) -> None:
+    """Put the answers of key passages on strong phases, and prove it.
+
+    The prompt goes to stdout or -o, the report to stderr. Without --key, passages are found from --query
+    or from the last user message.
+    """
+    document = Document.read(file, messages=messages)
+    phases = parse_strong(strong)
+    from phaseguard.align import align_prompt  # noqa: PLC0415
+
+    aligned = align_prompt(
+        document.prompt,
+        key_passages=key,
+        query=query,
+        answer=answer,
+        profile=_profile(profile, reasoning),
+        strong=phases,
+        pads=pads.value,
+        level=level.value,
+        frozen=frozen,
+        occurrence=occurrence,
+        inside=inside,
+        max_added_tokens=max_added_tokens,
+    )
+    write_bytes(output, document.dump(aligned.prompt))
+    if report is ReportForm.JSON:
+        import json  # noqa: PLC0415
+
+        print_status(json.dumps(aligned.report.to_dict(), ensure_ascii=False, indent=2))
+    elif report is ReportForm.TEXT:
+        from phaseguard.show.report import render_report  # noqa: PLC0415
+
+        print_rich(render_report(aligned.report), stderr=True)
+    if not aligned.report.verified:
+        raise typer.Exit(FOUND)
+
+
+def _profile(name: str, reasoning: str | None) -> Any:
+    from phaseguard.profiles import load_profile  # noqa: PLC0415
+
+    profile = load_profile(name)
+    return profile if reasoning is None else profile.with_(reasoning=reasoning)
+
+
+@app.command(epilog=_EXITS)
+def inspect(
+    file: PromptFile = STDIN,
+    key: Key = None,
+    query: Query = None,
+    answer: Answer = None,
+    profile: Profile = "deepseek-v4-flash",
+    messages: Messages = False,
+    strong: Strong = None,
+    occurrence: Occurrence = None,
+    reasoning: Reasoning = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show every token of a long prompt.")] = False,
+    html: Annotated[
+        str | None, typer.Option(help="Write a page instead; - is stdout.", metavar="OUT")
+    ] = None,
+) -> None:
+    """Show the tokens of a prompt coloured by phase, with the answers marked; nothing is changed."""
+    document = Document.read(file, messages=messages)
+    phases = parse_strong(strong)
+    from phaseguard.align import inspect_prompt  # noqa: PLC0415
+    from phaseguard.show.tokens import token_map  # noqa: PLC0415
+
+    seen = inspect_prompt(
+        document.prompt,
+        key_passages=key,
+        query=query,
+        answer=answer,
+        profile=_profile(profile, reasoning),
+        strong=phases,
+        occurrence=occurrence,
+    )
+    tokens = token_map(seen)
+    if html is not None:
+        from phaseguard.show.html import render_page  # noqa: PLC0415
+
+        title = "standard input" if file == STDIN else os.path.basename(file)  # noqa: PTH119
+        page = render_page(tokens, title, everything=everything)
+        write_bytes(html, page.encode("utf-8"))
+        return
+    from phaseguard.show.terminal import render_inspection  # noqa: PLC0415
+
+    print_rich(*render_inspection(tokens, everything=everything))
+
+
+@app.command(epilog=_EXITS)
+def normalize(
+    files: Annotated[list[str] | None, typer.Argument(help="Files; - or nothing reads stdin.")] = None,
+    level: Annotated[Level, typer.Option(help="What may be changed.")] = Level.SAFE,
+    check: Annotated[
+        bool, typer.Option("--check", help="List what would change; exit 1 if anything.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show a unified diff instead of the text.")] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", "-i", help="Write the files back.")] = False,
+    output: Output = None,
+) -> None:
+    """Remove decorative whitespace and rules that move tokens; code, tables and data stay as they are."""
+    names = files or [STDIN]
+    _refuse_mixtures(names, output, report=check or diff, in_place=in_place)
+    from phaseguard.normalize import normalize as normalize_text  # noqa: PLC0415
+    from phaseguard.show.changes import change_lines, unified_diff  # noqa: PLC0415
+
+    done = [(name, text, normalize_text(text, level.value)) for name in names for text in [read_text(name)]]
+    for name, text, result in done:
+        label = "stdin" if name == STDIN else name
+        if check and not diff:
+            print_lines(change_lines(label, text, result.edits))
+        if diff:
+            print_lines([unified_diff(label, text, result.text)], end="")
+        if in_place and result.edits:
+            write_bytes(name, result.text.encode("utf-8"))
+        if not (check or diff or in_place):
+            write_bytes(output, result.text.encode("utf-8"))
+    changed = sum(bool(result.edits) for _, _, result in done)
+    if check:
+        print_status(f"phaseguard: {changed} of {len(done)} files would change")
+    if check and changed:
+        raise typer.Exit(FOUND)
+
+
+def _refuse_mixtures(names: Sequence[str], output: str | None, *, report: bool, in_place: bool) -> None:
+    if in_place and report:
+        raise InputError("--in-place writes files, --check and --diff only look: give one of them.")
+    if output is not None and (report or in_place):
+        raise InputError("--output is for the normalized text alone: drop --check, --diff or --in-place.")
+    if in_place and STDIN in names:
+        raise InputError("--in-place needs files, standard input cannot be written back.")
+    if names.count(STDIN) > 1:
+        raise InputError("standard input can be read only once: give - once.")
+    if len(names) > 1 and not (report or in_place):
+        raise InputError("several files need --in-place, --check or --diff; one file is written to stdout.")
+
+
+@app.command(epilog=_EXITS)
+def profiles(
+    name: Annotated[str | None, typer.Argument(help="One profile, in full.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the models whose phases are known, and how: measured, reported, or only that there is a gap."""
+    from phaseguard.profiles import list_profiles, load_profile  # noqa: PLC0415
+
+    if name is not None:
+        chosen = load_profile(name)
+        if as_json:
+            print_lines([chosen.to_json()], end="")
+            return
+        from phaseguard.show.profiles import profile_details  # noqa: PLC0415
+
+        print_rich(profile_details(chosen))
+        return
+    entries = list_profiles()
+    if as_json:
+        from phaseguard.show.listing import listing_json  # noqa: PLC0415
+
+        print_lines([listing_json(entries)])
+        return
+    from phaseguard.show.profiles import profile_table  # noqa: PLC0415
+
+    print_rich(profile_table(entries))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that cannot show a character must not stop us
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(args=None if args is None else list(args), prog_name="phaseguard")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else BAD_INPUT
+    except PhaseGuardError as fault:
+        print_error(str(fault))
+        return BAD_INPUT
+    except OSError as fault:
+        if not isinstance(fault, BrokenPipeError):
+            print_error(f"the output cannot be written: {fault.strerror or fault}.")
+            return BAD_INPUT
+    return OK

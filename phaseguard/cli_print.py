@@ -1,0 +1,45 @@
+"""Printing for the command line: results to stdout, reports and errors to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from phaseguard.show.words import visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_PIPE_WIDTH = 110
+
+
+def print_error(message: str) -> None:
+    """One clear line."""
+    line = visible(" ".join(message.split()))
+    sys.stderr.write(f"phaseguard: error: {line}\n")
+
+
+def print_status(message: str) -> None:
+    """A line to stderr."""
+    sys.stderr.write(f"{message}\n")
+
+
+def print_lines(lines: Iterable[str], end: str = "\n") -> None:
+    """Lines to stdout, as UTF-8 bytes: a diff keeps its line ends on every platform."""
+    sys.stdout.flush()
+    for line in lines:
+        sys.stdout.buffer.write(f"{line}{end}".encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
+def print_rich(*parts: RenderableType, stderr: bool = False) -> None:
+    """Rich text; colours only for a terminal, and a width that does not cut tables in a pipe."""
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(stderr=stderr, highlight=False, emoji=False, markup=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPE_WIDTH
+    for part in parts:
+        console.print(part, soft_wrap=False)
