@@ -130,7 +130,7 @@ def _from_name(name: str, fast: Fast) -> Tokenizer:
         made = TiktokenTokenizer(NamedEncoding(name.removeprefix("tiktoken:")))
         made.warm_up()
         return made
-    path = Path(name).expanduser()
+    path = Path(name or "no name").expanduser()
     for file in (path, path / "tokenizer.json"):
         if file.is_file():
             return _huggingface(FileSource(str(file.resolve()), file.resolve()), fast)

@@ -162,7 +162,9 @@ class TiktokenTokenizer:
 
     def encode(self, text: str) -> Encoding:
         """Ids and character offsets of ``text``; see :meth:`phaseguard.tokens.Tokenizer.encode`."""
-        ids = self.encode_ids([text])[0]
+        return self._locate(text, self.encode_ids([text])[0])
+
+    def _locate(self, text: str, ids: Ids) -> Encoding:
         if not len(ids):
             return empty_encoding()
         stops = self._loaded.lengths[ids].cumsum()
@@ -172,7 +174,7 @@ class TiktokenTokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """The same for many texts."""
-        return [self.encode(text) for text in texts]
+        return [self._locate(text, ids) for text, ids in zip(texts, self.encode_ids(texts), strict=True)]
 
     def encode_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Ids alone, for many short texts."""
