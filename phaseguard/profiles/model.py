@@ -152,9 +152,12 @@ class PhaseProfile(_Frozen):
                 "phaseguard, or write the profile again with the version that is installed."
             )
         try:
-            return handler(data)
+            made = handler(data)
         except ValidationError as fault:
             raise ProfileError(explain_fault(fault, tuple(cls.model_fields))) from None
+        if problem := made._problem():
+            raise ProfileError(f"The profile does not fit: {problem}. Correct it and load it again.")
+        return made
 
     @field_validator("strengths")
     @classmethod
@@ -163,24 +166,21 @@ class PhaseProfile(_Frozen):
             raise ValueError("must have an answer length, '1', '2' or '3', or be null")
         return value
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _problem(self) -> str | None:
+        """What is inconsistent between fields that are each valid."""
         for shape, strength in (self.strengths or {}).items():
             if len(strength.mean) != self.period:
-                found = len(strength.mean)
-                raise ValueError(
-                    f"strengths of shape '{shape}' have {found} phases, not period={self.period}"
+                return (
+                    f"strengths of shape '{shape}' have {len(strength.mean)} phases, not period={self.period}"
                 )
-        if self.reported and self.reported.strong:
-            beyond = [phase for phase in self.reported.strong if phase >= self.period]
-            if beyond:
-                raise ValueError(f"strong phases {beyond} are not below the period {self.period}")
-        if self.provenance.kind == "measured":
-            if self.provenance.date is None:
-                raise ValueError("a measured profile needs the date of the measurement, provenance.date")
-            if self.strengths is None and self.period > 1:
-                raise ValueError("a measured profile needs strengths, or period 1 when no effect was found")
-        return self
+        beyond = [p for p in (self.reported and self.reported.strong) or () if p >= self.period]
+        if beyond:
+            return f"strong phases {beyond} are not below the period {self.period}"
+        if self.provenance.kind == "measured" and self.provenance.date is None:
+            return "a measured profile needs the date of the measurement, provenance.date"
+        if self.provenance.kind == "measured" and self.strengths is None and self.period > 1:
+            return "a measured profile needs strengths, or period 1 when no effect was found"
+        return None
 
     def __hash__(self) -> int:
         return hash((self.name, self.model, self.provider, self.reasoning, self.period, self.provenance))
