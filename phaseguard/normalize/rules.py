@@ -29,9 +29,8 @@ def tidy_gaps(blocks: BlockMap) -> Iterator[Edit]:
     ['surplus-blank-lines']
     """
     text = blocks.text
-    first = 1 if text.startswith("\ufeff") else 0
-    if blocks.lead > first and blocks.opening:
-        yield make_edit(text, first, blocks.lead, "", "surplus-blank-lines")
+    if blocks.lead and blocks.opening:
+        yield make_edit(text, 0, blocks.lead, "", "surplus-blank-lines")
     for gap in blocks.untidy_gaps():
         start, end = blocks.gap(gap).start, blocks.gap(gap).end
         start -= text[start - 1] == "\r"

@@ -65,7 +65,7 @@ class BlockMap:
     @property
     def opening(self) -> bool:
         """Whether lines of nothing but blanks in front of the text's first block are decoration."""
-        if self.lead >= len(self.text):
+        if self.lead >= len(self.text) or self.text.startswith("\ufeff"):
             return False
         first = self.segments(0)[0]
         return first.kind is Kind.PROSE and first.start == self.lead and (self.count == 1 or self.is_open(0))
