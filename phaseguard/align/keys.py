@@ -9,7 +9,7 @@ from functools import lru_cache
 from phaseguard.align.passages import Given, Passage, Source, find_passages, shorten
 from phaseguard.align.prompt import FieldKey, Prompt
 from phaseguard.align.retrieve import find_by_query, question_of
-from phaseguard.align.salience import WEIGHTS, AnswerSpan, find_answer_spans
+from phaseguard.align.salience import WEIGHTS, AnswerSpan, find_answer_spans, long_word
 from phaseguard.errors import InputError, PassageNotFoundError
 from phaseguard.text import Span
 from phaseguard.tokens.base import Tokenizer
@@ -117,16 +117,16 @@ def _question(sources: Sequence[Source], user: int) -> tuple[Asked, str]:
 
 
 def choose_answers(
-    passages: Sequence[Passage], sources: Sequence[Source], wanted: Wanted, tokenizer: Tokenizer
+    passages: Sequence[Passage], sources: Sequence[Source], wanted: Wanted, tokenizer: Tokenizer | None
 ) -> dict[Passage, tuple[AnswerSpan, ...]]:
-    """The answer spans of every passage.
+    """The answer spans of every passage; without a tokenizer long words count as rare.
 
     Raises:
         PassageNotFoundError: when ``answer`` is given and stands in none of the passages.
     """
     texts: Mapping[FieldKey, str] = {source.field.key: source.text for source in sources}
     if wanted.answer is None:
-        rare = _rarity(tokenizer)
+        rare = long_word if tokenizer is None else _rarity(tokenizer)
         return {p: find_answer_spans(texts[p.key], p.span, is_rare=rare) for p in passages}
     chosen = {p: _named(texts[p.key], p.span, wanted.answer) for p in passages}
     for answer in wanted.answer:

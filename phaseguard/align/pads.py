@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 
 from phaseguard.errors import InputError
@@ -48,7 +47,10 @@ class PadAlphabet:
         return sum(len(pads) for pads in self.by_tokens.values())
 
 
-@lru_cache(maxsize=64)
+# what one process has found out, by tokenizer, most tokens and kind
+_TESTED: dict[tuple[str, str, int, str], PadAlphabet] = {}
+
+
 def pad_alphabet(tokenizer: Tokenizer, most: int, kind: str) -> PadAlphabet:
     r"""The pads of one kind that add 1 to ``most`` tokens with this tokenizer.
 
@@ -62,8 +64,11 @@ def pad_alphabet(tokenizer: Tokenizer, most: int, kind: str) -> PadAlphabet:
     >>> [pads[0].text for pads in alphabet.by_tokens.values()]
     [' \n', '\t \n', ' \t \t\n']
     """
-    candidates = _invisible(most) if kind == "invisible" else _visible(most)
-    return _tested(tokenizer, tuple(dict.fromkeys(candidates)), kind, most)
+    key = (tokenizer.name, tokenizer.digest, most, kind)
+    if key not in _TESTED:
+        candidates = _invisible(most) if kind == "invisible" else _visible(most)
+        _TESTED[key] = _tested(tokenizer, tuple(dict.fromkeys(candidates)), kind, most)
+    return _TESTED[key]
 
 
 def custom_alphabet(tokenizer: Tokenizer, pads: Sequence[str], most: int) -> PadAlphabet:

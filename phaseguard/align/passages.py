@@ -149,8 +149,8 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
     best, best_score = "", 0.0
     for text in texts:
         for line in text.splitlines():
-            here = _words(line)
-            score = len(words.intersection(here)) / (1 + abs(len(here) - len(words)) ** 0.5)
+            here = set(_words(line))
+            score = len(words & here) / max(1, len(words | here))
             if score > best_score:
                 best, best_score = line, score
     return f" The nearest text is {shorten(best, 120)!r}." if best else ""

@@ -106,7 +106,7 @@ class Report:
             the plan says, and no token outside the pads changed. False means that no pads were put in.
         profile: name of the profile; ``period``: its period; ``chat``, ``tokenizer``: what read it.
         tokens_before: tokens of the request as given; ``tokens_normalized``: after normalizing;
-            ``tokens_after``: of the returned one.
+            ``tokens_after``: of the returned one. None for a model without phases, where nothing is encoded.
         tokens_added: tokens that the pads add, ``tokens_after - tokens_normalized``.
         pads: the pads; ``normalize_edits``: how many edits normalizing made.
         provenance: on what evidence phases were called strong.
@@ -119,9 +119,9 @@ class Report:
     period: int
     chat: str
     tokenizer: str
-    tokens_before: int
-    tokens_normalized: int
-    tokens_after: int
+    tokens_before: int | None
+    tokens_normalized: int | None
+    tokens_after: int | None
     tokens_added: int
     pads: tuple[PadReport, ...]
     normalize_edits: int

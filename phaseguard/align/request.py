@@ -12,6 +12,9 @@ from phaseguard.errors import RenderError
 from phaseguard.text import Span
 from phaseguard.tokens.base import Encoding, Tokenizer
 
+# V4.1 writes <｜System｜>, which the public V4 vocabulary does not name; a special range is still one token
+UNKNOWN_SPECIAL = 2**32 - 1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
@@ -56,14 +59,14 @@ def encode_request(rendered: Rendered, tokenizer: Tokenizer, *, prefix_offset: i
         prefix_offset: tokens in front of the request that the renderer does not know of.
 
     Raises:
-        RenderError: when a special range is no token of this tokenizer.
+        RenderError: when the tokenizer has none of the special tokens.
     """
     pieces = list(_plain_spans(rendered))
     encodings = tokenizer.encode_batch([span.of(rendered.text) for span in pieces])
     parts: list[tuple[int, Encoding]] = [
         (span.start, encoding) for span, encoding in zip(pieces, encodings, strict=True)
     ]
-    parts += [(span.start, _special(rendered, span, tokenizer)) for span in rendered.specials]
+    parts += _specials(rendered, tokenizer)
     parts.sort(key=lambda part: part[0])
     return Request(rendered, _joined(parts), rendered.prefix_tokens + prefix_offset)
 
@@ -78,17 +81,27 @@ def _plain_spans(rendered: Rendered) -> Iterator[Span]:
         yield Span(at, len(rendered.text))
 
 
-def _special(rendered: Rendered, span: Span, tokenizer: Tokenizer) -> Encoding:
-    spelling = span.of(rendered.text)
-    token = tokenizer.special_id(spelling)
-    if token is None:
+def _specials(rendered: Rendered, tokenizer: Tokenizer) -> list[tuple[int, Encoding]]:
+    """Each special range as one token; one that this vocabulary does not have still counts as one."""
+    ids = [tokenizer.special_id(span.of(rendered.text)) for span in rendered.specials]
+    if ids and all(token is None for token in ids):
         raise RenderError(
-            f"The chat encoding writes the special token {spelling!r}, which tokenizer "
-            f"{tokenizer.name!r} does not have: give a profile whose chat and tokenizer belong together."
+            f"The chat encoding writes special tokens such as {rendered.specials[0].of(rendered.text)!r}, "
+            f"and tokenizer {tokenizer.name!r} has none of them: give a profile whose chat and tokenizer "
+            "belong together."
         )
-    return Encoding(
-        np.array([token], np.uint32), np.array([0], np.int64), np.array([span.end - span.start], np.int64)
-    )
+    zero = np.zeros(1, np.int64)
+    return [
+        (
+            span.start,
+            Encoding(
+                np.array([UNKNOWN_SPECIAL if token is None else token], np.uint32),
+                zero,
+                np.array([span.end - span.start], np.int64),
+            ),
+        )
+        for span, token in zip(rendered.specials, ids, strict=True)
+    ]
 
 
 def _joined(parts: list[tuple[int, Encoding]]) -> Encoding:

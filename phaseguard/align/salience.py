@@ -74,11 +74,17 @@ _PATTERNS = (
         ),
     ),
 )
+_SMALL_NUMBER = 0.4
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
+def long_word(word: str) -> bool:
+    """Whether a word is rare, where only its length is known."""
+    return len(word) > 7
+
+
 def find_answer_spans(
-    text: str, passage: Span, *, is_rare: Callable[[str], bool] = lambda word: len(word) > 7
+    text: str, passage: Span, *, is_rare: Callable[[str], bool] = long_word
 ) -> tuple[AnswerSpan, ...]:
     """Find the answer spans of ``text[passage]``, ascending and disjoint, offsets in ``text``.
 
@@ -98,10 +104,15 @@ def find_answer_spans(
             quotes = 1 if kind == "quoted" else 0  # the marks are not part of the answer
             span = Span(match.start() + quotes, match.end() - quotes)
             if span.start < span.end and not any(span.overlaps(other.span) for other in taken):
-                taken.append(AnswerSpan(span, kind, WEIGHTS[kind]))
+                taken.append(AnswerSpan(span, kind, _weight(kind, span.of(text))))
     if not taken:
         taken = _rare_words(text, passage, is_rare) or [_whole(text, passage)]
     return tuple(sorted(taken, key=lambda found: found.span))
+
+
+def _weight(kind: str, text: str) -> float:
+    """A bare number of one or two digits is mostly a count or a label, seldom the answer."""
+    return _SMALL_NUMBER if kind == "number" and text.isdigit() and len(text) < 3 else WEIGHTS[kind]
 
 
 def _rare_words(text: str, passage: Span, is_rare: Callable[[str], bool]) -> list[AnswerSpan]:

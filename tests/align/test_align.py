@@ -10,7 +10,7 @@ import pytest
 
 from phaseguard import PassageSpan, Span, align_prompt, inspect_prompt
 from phaseguard.errors import InputError, PassageNotFoundError, PhaseGuardError
-from tests.align.helpers import PARAGRAPHS, V4, V41, official_ids, official_tokenizer, profile, with_strengths
+from tests.align.helpers import PARAGRAPHS, V4, V41, decoded_at, official_ids, profile, with_strengths
 
 KEY = "The access code of the vault is PROVOCATIVE-8417."
 RAG = "\n\n".join([*PARAGRAPHS[:6], KEY, *PARAGRAPHS[6:12], "What is the access code of the vault?"])
@@ -31,10 +31,6 @@ def spans(out: Any) -> list[Any]:
     return [span for passage in out.report.passages for span in passage.spans]
 
 
-def decoded_at(ids: list[int], index: int, count: int) -> str:
-    return official_tokenizer().decode(ids[index : index + count]).strip()
-
-
 @pytest.mark.parametrize("pads", ["auto", "invisible", "visible"])
 @pytest.mark.parametrize("strong", [{0}, {1}, {2}, {3}, {2, 3}])
 @pytest.mark.parametrize("lead", range(4))
@@ -49,9 +45,9 @@ def test_every_phase_is_reached_and_the_official_encoder_agrees(
     assert span.index_after % 4 == span.phase_after
     ids = official_ids(out.prompt)
     assert len(ids) == out.report.tokens_after
-    assert decoded_at(ids, span.index_after, span.tokens) == "PROVOCATIVE-8417"
+    assert decoded_at(ids, span.index_after, span.tokens).strip() == "PROVOCATIVE-8417"
     before = official_ids(prompt)
-    assert decoded_at(before, span.index_before, span.tokens) == "PROVOCATIVE-8417"
+    assert decoded_at(before, span.index_before, span.tokens).strip() == "PROVOCATIVE-8417"
     assert out.restore() == prompt
 
 
@@ -76,15 +72,11 @@ def test_without_strengths_nothing_is_aligned_and_the_report_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["llama-3", "deepseek-v3"])
 def test_models_without_phase_are_left_alone(name: str) -> None:
-    from phaseguard import load_profile
-
-    # the shipped profile names a tokenizer that is not in this package; the point is the period
-    chosen = load_profile(name).with_(tokenizer="deepseek-v4", chat="plain")
-    out = align_prompt(RAG, key_passages=[KEY], profile=chosen)
+    out = align_prompt(RAG, key_passages=[KEY], profile=name)
     assert out.prompt == RAG
     assert any("no phase" in note for note in out.report.notes)
     with pytest.raises(InputError, match="no phase"):
-        align_prompt(RAG, key_passages=[KEY], profile=chosen, strong={0})
+        align_prompt(RAG, key_passages=[KEY], profile=name, strong={0})
 
 
 def test_reported_order_is_used_and_named() -> None:
@@ -109,7 +101,8 @@ def test_kinds_come_back_as_they_went_in() -> None:
     payload = {"model": "deepseek-v4-flash", "messages": messages, "tools": TOOLS, "temperature": 0}
     for prompt in (RAG, messages, tuple(messages), payload):
         kept = copy.deepcopy(prompt)
-        out = align_prompt(prompt, key_passages=[KEY], strong={3})
+        phase = spans(inspect_prompt(prompt, key_passages=[KEY]))[0].index_before % 4
+        out = align_prompt(prompt, key_passages=[KEY], strong={(phase + 1) % 4})
         assert prompt == kept, "nothing given may be mutated"
         assert out.report.verified
         assert out.report.pads
@@ -253,8 +246,9 @@ def test_the_query_finds_the_passage_and_says_why() -> None:
 def test_a_budget_is_kept() -> None:
     keys = [f"The code of unit {n} is UNIT-{n * 7919}." for n in range(6)]
     prompt = "\n\n".join(part for pair in zip(PARAGRAPHS, keys, strict=False) for part in pair)
-    free = align_prompt(prompt, key_passages=keys, strong={1})
+    free = align_prompt(prompt, key_passages=keys, answer=[f"UNIT-{n * 7919}" for n in range(6)], strong={1})
     assert free.report.tokens_added > 3
+    assert all(span.phase_after == 1 for span in spans(free))
     for budget in range(free.report.tokens_added + 1):
         out = align_prompt(prompt, key_passages=keys, strong={1}, max_added_tokens=budget)
         assert out.report.verified

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from phaseguard import align_prompt
 from phaseguard.align.prompt import Prompt
-from tests.align.helpers import PARAGRAPHS, V4, V41, official_ids, official_tokenizer
+from tests.align.helpers import PARAGRAPHS, V4, V41, decoded_at, official_ids
 from tests.align.test_align import TOOLS
 
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -96,7 +96,7 @@ def test_documents_are_proven_undone_and_stable(text: str, strong: set[int], lev
     assert len(ids) == out.report.tokens_after
     for passage in out.report.passages:
         for span in passage.spans:
-            found = official_tokenizer().decode(ids[span.index_after : span.index_after + span.tokens])
+            found = decoded_at(ids, span.index_after, span.tokens)
             assert span.text in found
     again = align_prompt(out.prompt, key_passages=keys, strong=strong, level=level, pads=pads)
     assert again.prompt == out.prompt
@@ -160,7 +160,7 @@ def test_conversations_agree_with_the_official_encoder(
     for passage in out.report.passages:
         for span in passage.spans:
             if span.index_after is not None:
-                found = official_tokenizer().decode(ids[span.index_after : span.index_after + span.tokens])
+                found = decoded_at(ids, span.index_after, span.tokens)
                 assert span.text in found
 
 
@@ -170,9 +170,7 @@ def test_the_contract_tests_can_fail() -> None:
     out = align_prompt(text, key_passages=[CODES[0]], strong={1})
     span = out.report.passages[0].spans[0]
     ids = official_ids("x " + out.prompt)
-    assert span.text not in official_tokenizer().decode(
-        ids[span.index_after : span.index_after + span.tokens]
-    )
+    assert span.text not in decoded_at(ids, span.index_after, span.tokens)
 
 
 @pytest.mark.parametrize("level", ["off", "safe"])

@@ -1,0 +1,87 @@
+"""The caller's choices, checked, with the tokenizer and renderer that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from phaseguard.align.evidence import Evidence, evidence_for
+from phaseguard.align.pads import PadAlphabet, custom_alphabet, pad_alphabet
+from phaseguard.align.request import Request, encode_request
+from phaseguard.chat import Renderer, load_renderer
+from phaseguard.errors import InputError
+from phaseguard.normalize import Level
+from phaseguard.profiles import PhaseProfile, load_profile
+from phaseguard.tokens import Tokenizer, load_tokenizer
+
+_KINDS = {"auto": ("invisible", "visible"), "invisible": ("invisible",), "visible": ("visible",)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What to align to and how; the tokenizer and the renderer are loaded when they are first needed.
+
+    Attributes:
+        profile: the profile; ``evidence``: what is known of its phases.
+        pads: ``auto``, ``invisible``, ``visible`` or the caller's own strings.
+        level: normalizing level.
+        inside: whether blank lines inside passages are sites.
+        budget: most tokens to add, or None.
+    """
+
+    profile: PhaseProfile
+    evidence: Evidence
+    pads: str | tuple[str, ...]
+    level: Level
+    inside: bool
+    budget: int | None
+
+    @classmethod
+    def read(
+        cls,
+        profile: Any,
+        *,
+        strong: Iterable[int] | None = None,
+        pads: str | Sequence[str] = "auto",
+        level: Level = "off",
+        inside: bool = False,
+        budget: int | None = None,
+    ) -> Setting:
+        """Check the caller's arguments.
+
+        Raises:
+            InputError: when one cannot be used.
+            ProfileError: when the profile is unknown or broken.
+        """
+        if isinstance(pads, str) and pads not in _KINDS:
+            raise InputError(f"pads={pads!r}: give 'auto', 'invisible', 'visible' or a list of strings.")
+        if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool) or budget < 0):
+            raise InputError(f"max_added_tokens={budget!r}: give a number of tokens from 0, or None.")
+        loaded = load_profile(profile)
+        chosen = pads if isinstance(pads, str) else tuple(pads)
+        return cls(loaded, evidence_for(loaded, strong), chosen, level, inside, budget)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The profile's tokenizer."""
+        return load_tokenizer(self.profile.tokenizer)
+
+    @cached_property
+    def renderer(self) -> Renderer:
+        """The profile's chat encoding."""
+        return load_renderer(self.profile.chat, reasoning=self.profile.reasoning)
+
+    @cached_property
+    def alphabets(self) -> tuple[PadAlphabet, ...]:
+        """The pads to try, the preferred alphabet first."""
+        most = self.evidence.period - 1
+        if isinstance(self.pads, str):
+            return tuple(pad_alphabet(self.tokenizer, most, kind) for kind in _KINDS[self.pads])
+        return (custom_alphabet(self.tokenizer, self.pads, most),)
+
+    def encode(self, messages: Sequence[Any], options: Mapping[str, Any]) -> Request:
+        """Render and encode a whole request."""
+        rendered = self.renderer.render(messages, options)
+        return encode_request(rendered, self.tokenizer, prefix_offset=self.profile.prefix_offset)
