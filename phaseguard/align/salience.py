@@ -58,7 +58,8 @@ _PATTERNS = (
     (
         "number",  # amounts, dates, versions, percentages: grouped and decimal digits are one number
         re.compile(
-            rf"(?:[$€£¥₹]\s?)?(?<![{_A}.])[-+]?(?:\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?!\d)|\d+)(?:[.,:/'-]\d+)*(?:\s?[%‰°])?"
+            rf"(?:[$€£¥₹]\s?)?(?<![{_A}.])[-+]?(?:\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?!\d)|\d+)"
+            rf"(?:[.,:/'-]\d+)*(?:\s?[%‰°])?"
         ),
     ),
     (
