@@ -71,7 +71,7 @@ def find_zones(text: str) -> Iterator[Zone]:
             end, solid = _ENDS[kind](text, start, mark), kind == "math"
         if end is not None:
             at = _line_end(text, end)
-            yield Zone(start, at, kind, solid and at < len(text.rstrip()) or solid)
+            yield Zone(start, at, kind, solid)
 
 
 def _openers(text: str) -> Iterator[tuple[int, int, str]]:

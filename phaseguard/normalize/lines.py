@@ -38,8 +38,6 @@ _STATEMENTS = rf"""
   | [a-z_][\w.]*\([^)\n]*{_END}
   | [}})\]]+[;,)]*{_END}
   | [}})\]]+[ ]*(?:else|catch|finally|while|as|from|\))
-  | [^\n]*[{{]{_END}
-  | [^\n]*[)\]}}"'=>][ ]?;{_END}
   | (?:return|break|continue|goto|throw|use|using|import|package|namespace|include)\b[^\n]*;{_END}
   | (?:public|private|protected|static|const|let|var|export|extern|typedef|struct|enum|union|inline
       |unsigned|void|int|char|float|double|bool|auto|template|namespace|fn|func|function|impl|pub|mod
@@ -55,7 +53,7 @@ _SHELL = rf"""
       |cat|grep|sed|awk|set|local|readonly|shift|trap|exec|eval|printf|test)[ ]
         (?:[^\n]*[-$/"'=|\\][^\n]*|\w+){_END}
   | (?:if|while|until|elif)[ ](?:\[|!|test[ ])
-  | case[ ][^\n]*[ ]in{_END} | [^\n]*[ ]\\{_END} | [\w-]+\(\)[ ]*{_END}
+  | case[ ][^\n]*[ ]in{_END} | [\w-]+\(\)[ ]*{_END}
   | (?:FROM|RUN|CMD|COPY|ADD|ENV|WORKDIR|EXPOSE|ENTRYPOINT|LABEL|ARG|VOLUME|USER)[ ][^\n]*[/:$\[="]
 """
 
@@ -65,7 +63,7 @@ _SQL = rf"""
       |DATABASE|SEQUENCE|EXTENSION|TEMP|TEMPORARY|MATERIALIZED|VIRTUAL|AGGREGATE|OPERATOR|CAST|DOMAIN|RULE|POLICY)\b
   | WHERE[ ][^\n]*[=<>(] | (?:GROUP|ORDER)[ ]BY[ ] | VALUES[ ]*\( | (?:BEGIN|COMMIT|ROLLBACK|END)\b;?{_END}
   | (?:(?:LEFT|RIGHT|INNER|OUTER|CROSS|FULL)[ ])+JOIN[ ] | JOIN[ ]\S+[ ] | PRAGMA[ ] | GRANT[ ] | REVOKE[ ]
-  | EXPLAIN[ ] | DECLARE[ ] | RETURNS[ ] | COMMENT[ ]ON[ ] | (?:AND|OR|ON|SET|WITH)[ ][^\n]*[=<>(] | [^\n]*\);{_END}
+  | EXPLAIN[ ] | DECLARE[ ] | RETURNS[ ] | COMMENT[ ]ON[ ] | (?:AND|OR|ON|SET|WITH)[ ][^\n]*[=<>(]
 """
 
 _LOGS = rf"""
@@ -75,21 +73,38 @@ _LOGS = rf"""
   | (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ]+\d+[ ]\d\d:\d\d
   | \[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE|debug|info|warn|warning|error|fatal)
         (?:\]|:|[ ]*[-|\[]|[ ]+\d|[ ]{{2,}}) | [VDIWEF]/\w
-  | \d{{1,3}}(?:\.\d{{1,3}}){{3}}\b | at[ ][\w$.<>]+\( | Caused[ ]by: | [^\n]*-->[ ]*\d | WEBVTT\b
-  | [^\n]*[ ]\.\.\.{_END} | [0-9a-f]{{6,}}(?:[ :]|{_END}) | 0x[0-9a-fA-F]+ | \d+:\d+: | [\w./-]+:\d+(?::\d+)?: | HTTP/\d | (?:GET|POST|PUT)[ ]/
+  | \d{{1,3}}(?:\.\d{{1,3}}){{3}}\b | at[ ][\w$.<>]+\( | Caused[ ]by: | WEBVTT\b
+  | [0-9a-f]{{6,}}(?:[ :]|{_END}) | 0x[0-9a-fA-F]+ | \d+:\d+: | [\w./-]+:\d+(?::\d+)?: | HTTP/\d | (?:GET|POST|PUT)[ ]/
 """
 
 _MARKUP = rf"""
     <[/!?A-Za-z] | \\[a-zA-Z]+ | \$\$ | :[\w-]+: | \.\.[ ] | \.[\w\\] | [{{](?![\w|., ]+\}}) | \[{_END}
-  | \[[^\]\n]+\]{_END} | \[[^\]\n]+\]: | \|[^\n]* | [^\n]*\|{_END} | @@ | \+\+\+ | diff[ ] | index[ ][0-9a-f]
+  | \[[^\]\n]+\]{_END} | \[[^\]\n]+\]: | \| | @@ | \+\+\+ | diff[ ] | index[ ][0-9a-f]
   | Index:[ ] | ={{7}}{_END}(?=\n[^\n]*\n>{{7}}) | <{{7}} | >{{7}} | -----(?:BEGIN|END) | `{{3}} | ~{{3}}
-  | \+[-=+]+\+ | [^\n]*[─-▟←-⇿] | ["'][\w.-]+["'][ ]*: | [&^/;,?\\] | [!](?!\[) | \*[A-Za-z_]\w*(?![\w*\s.,'’-])
+  | \+[-=+]+\+ | ["'][\w.-]+["'][ ]*: | [&^/;,?\\] | [!](?!\[) | \*[A-Za-z_]\w*(?![\w*\s.,'’-])
 """
+
+_ZONE_ENDS = (
+    "{\n", "|\n", " \\\n", " ...\n", ");\n", "};\n", "];\n", '";\n', "';\n", "=;\n", ">;\n", ") ;\n", "-->\n"
+)
+_ZONE_ANYWHERE = re.compile(r"[─-▟←-⇿]|--> ?\d")
 
 ZONE_LINE = re.compile(
     _LEAD + "(?:" + "|".join((_PYTHON, _STATEMENTS, _SHELL, _SQL, _LOGS, _MARKUP)) + ")", re.VERBOSE
 )
 """A line that puts its whole block out of bounds."""
+
+
+def has_zone_line(padded: str) -> bool:
+    """Whether a line of ``padded``, lines without trailing blanks behind a newline each, is not prose.
+
+    >>> has_zone_line("\\nfor x in y:\\n"), has_zone_line("\\nFor all of them:\\n")
+    (True, False)
+    """
+    if any(end in padded for end in _ZONE_ENDS) or ZONE_LINE.search(padded):
+        return True
+    return (not padded.isascii() or "-->" in padded) and _ZONE_ANYWHERE.search(padded) is not None
+
 
 CODE_LINE = re.compile(r"\n[ \t]*(?:" + "|".join((_PYTHON, _STATEMENTS, _SHELL)) + ")", re.VERBOSE)
 """A line that is a statement of a programming language."""

@@ -6,7 +6,7 @@ import re
 from enum import Enum
 
 from phaseguard.normalize import data
-from phaseguard.normalize.lines import LIST_LINE, RULE_LINE, ZONE_LINE
+from phaseguard.normalize.lines import LIST_LINE, RULE_LINE, has_zone_line
 
 
 class Kind(Enum):
@@ -22,21 +22,28 @@ class Kind(Enum):
     """Untouched inside and around it."""
 
 
-_PLAIN = re.compile(r"""(?:\n[^\W\d_][\w ,.:;'"!?()’‘“”—–%/&-]*)+""")
-_DOUBT = re.compile(
-    r"""\n(?:[^\s]+(?=\n|\Z)|[\w.-]+:(?!\S)|(?:import|from|return|class|def|if|for|while|with|except|raise|yield
-    |del|assert|elif|else|global|end|include|package|namespace|use|using|set|echo|cd|sudo|export|git|pip|npm
-    |docker|cat|SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|WITH|FROM|WHERE|GROUP|ORDER|HAVING|LIMIT|JOIN|LEFT
-    |RIGHT|INNER|UNION|VALUES|SET|BEGIN|COMMIT|RUN|COPY|ADD|ENV|ARG|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL
-    |TRACE|NOTICE|GET|POST|PUT|WEBVTT|[VDIWEF]/\w|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug
-    |Sep|Oct|Nov|Dec)\b|[0-9a-f]{6,}\b|at\ [\w$.<>]+\(|Caused\ by:|[\w.]*Error:|[^\n]*[;](?:\n|\Z))\b)""",
+_PLAIN = re.compile(
+    r"""\n(?:\#{1,6}[ ][^\W\d_][^\n{}\[\]|\\<>=@$^~\#`;\t\r─-▟←-⇿]*
+    |(?:(?:[-*][ ]|\d{1,3}[.)][ ])?\*{0,2}["'(“‘„«¿¡]?[^\W\d_][^\n{}\[\]|\\<>=@$^~\#`;\t\r─-▟←-⇿]*(?:\n|\Z))+)""",
     re.VERBOSE,
 )
+_DOUBT = re.compile(
+    r"""\n(?:[-*\d][ .)][ ]?)?\*{0,2}(?:[\w.]+\(|[^\s]+(?=\n|\Z)|[\w./-]+:(?!\S)|["'][\w.-]+["']:|[\w./-]+:\d
+    |(?:import|from|return|class|def|if|for|while|with|except|raise|yield|del|assert|elif|else|try|async
+    |global|end|include|package|namespace|use|using|set|echo|cd|sudo|export|git|pip|npm|docker|cat|print|case
+    |public|private|protected|static|const|let|var|extern|void|int|char|func|function|fn|type|module
+    |SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|WITH|FROM|WHERE|GROUP|ORDER|HAVING|JOIN|LEFT|RIGHT|INNER|VALUES
+    |SET|BEGIN|COMMIT|PRAGMA|GRANT|REVOKE|EXPLAIN|DECLARE|RETURNS|COMMENT|AND|OR|ON|TRUNCATE|ROLLBACK|END|OUTER|CROSS
+    |FULL|RUN|COPY|ADD|ENV|ARG|CMD|LABEL|USER|EXPOSE|VOLUME|WORKDIR|ENTRYPOINT|TRACE|DEBUG|INFO|NOTICE|WARN|WARNING
+    |ERROR|FATAL|CRITICAL|SEVERE|GET|POST|PUT|WEBVTT|HTTP|Traceback|File|In|Out|at|Caused|Index|debug|info
+    |warn|warning|error|fatal|diff|index|[0-9a-f]{6,}|[VDIWEF]/\w|[\w.]*Error:
+    |(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ]+[\dJFMASOND])\b)""",
+    re.VERBOSE,
+)
+_STOPS = (".  ", ":  ", "?  ", "!  ", ")  ", '"  ')
 _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+(?<!`)\1(?!`)")
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+\s*=\s*(?:\"[^\"\n]*\"|'[^'\n]*'))*)\s*(/?)>")
 _DELIMITER_ROW = re.compile(r"[ ]{0,3}\|?[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ ]*")
-_SYMBOLS = "{}[]<>=|\\^~$@+&;"
-_MOST_SYMBOLS = 0.12
 
 
 def classify(block: str) -> Kind:
@@ -64,10 +71,10 @@ def _is_plain(padded: str) -> bool:
     """A cheap test that only unmistakable prose passes: benign characters, no line with a code-like start."""
     return (
         _PLAIN.fullmatch(padded) is not None
-        and "  " not in padded
-        and padded.count("(") == padded.count(" (")
+        and ("  " not in padded or padded.count("  ") == sum(map(padded.count, _STOPS)))
         and padded.count(",") <= padded.count(", ") + padded.count(",\n") + 1
         and _DOUBT.search(padded) is None
+        and not data.is_numeric(padded)
     )
 
 
@@ -123,9 +130,9 @@ def _judge_lines(lines: list[str]) -> Kind:
             return Kind.ZONE
     kept = [line for line in lines if not RULE_LINE.fullmatch(line)]
     padded = "\n" + "\n".join(kept)
-    if "\t" in padded or not any(map(str.isalpha, padded)) or ZONE_LINE.search(padded):
+    if "\t" in padded or not any(map(str.isalpha, padded)) or has_zone_line(padded + "\n"):
         return Kind.ZONE
-    if _is_symbolic(padded) or data.is_data(kept):
+    if data.is_numeric(padded) or data.is_symbolic(padded) or data.is_data(kept):
         return Kind.ZONE
     return Kind.PROSE
 
@@ -133,7 +140,3 @@ def _judge_lines(lines: list[str]) -> Kind:
 def _level(line: str) -> int:
     return len(line) - len(line.lstrip("#"))
 
-
-def _is_symbolic(padded: str) -> bool:
-    """Whether more than one character in eight is of the kind that code and pictures are made of."""
-    return sum(map(padded.count, _SYMBOLS)) > max(6, _MOST_SYMBOLS * len(padded))
