@@ -1,8 +1,6 @@
 """``python -m phaseguard``."""
 
-import sys
-
-from phaseguard.cli import main
+from phaseguard.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -19,8 +19,15 @@ def change_lines(name: str, text: str, edits: Sequence[Edit]) -> Iterator[str]:
     """
     breaks = [at for at, char in enumerate(text) if char == "\n"]
     for edit in edits:
-        line = bisect_right(breaks, edit.start - 1) + 1
+        line = bisect_right(breaks, edit.start + _same(edit) - 1) + 1
         yield f"{name}:{line}: {edit.reason}: {_what(edit)}"
+
+
+def _same(edit: Edit) -> int:
+    """Characters at the beginning that the edit keeps: the line to point at is the one behind them."""
+    pairs = enumerate(zip(edit.original, edit.replacement, strict=False))
+    shorter = min(len(edit.original), len(edit.replacement))
+    return next((at for at, (old, new) in pairs if old != new), shorter)
 
 
 def _what(edit: Edit) -> str:

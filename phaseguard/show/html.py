@@ -58,7 +58,8 @@ def _facts(tokens: TokenMap) -> Iterator[str]:
     yield f"<div><dt>Answers</dt><dd>{len(verdicts):,}</dd></div>"
     for verdict in ("weak", "strong"):
         if tokens.period > 1 and set(verdicts) - {"unknown"}:
-            yield f'<div class="{verdict}"><dt>{verdict.title()}</dt><dd>{verdicts.count(verdict):,}</dd></div>'
+            number = verdicts.count(verdict)
+            yield f'<div class="{verdict}"><dt>{verdict.title()}</dt><dd>{number:,}</dd></div>'
     yield f'<div class="wide"><dt>Profile</dt><dd>{escape(report.profile)}</dd></div>'
     evidence = report.provenance
     words = f"{evidence.kind} ({brief(evidence.source, 160)}). {brief(evidence.detail, 300)}"
@@ -106,10 +107,11 @@ def _rows(tokens: TokenMap) -> Iterator[str]:
             index = "?" if span.index_after is None else f"{span.index_after:,}"
             phase = "" if span.phase_after is None else span.phase_after
             strength = "" if span.strength_after is None else f" {span.strength_after:.2f}"
+            badge = f'<span class="badge {verdict}">{_WORDS[verdict]}{strength}</span>'
             yield (
                 f"<tr><td>{number}</td><th scope=row>{link}</th><td>{span.tokens}</td><td>{index}</td>"
-                f'<td>{phase}</td><td><span class="badge {verdict}">{escape(_WORDS[verdict])}{strength}</span>'
-                f"</td><td class=passage>{escape(brief(passage.text, 140))}</td></tr>"
+                f"<td>{phase}</td><td>{badge}</td>"
+                f"<td class=passage>{escape(brief(passage.text, 140))}</td></tr>"
             )
 
 

@@ -46,8 +46,9 @@ def known(profile: PhaseProfile) -> tuple[str, str]:
         order = "stated" if kind == "stated" else "reported order"
         return order, f"phases {_list(profile.strong)} strong, no numbers ({reported.source})"
     if reported is not None and reported.gap_points is not None:
-        return "only a gap", (
-            f"{reported.gap_points} points between phases, which ones are strong is unknown ({reported.source})"
+        return (
+            "only a gap",
+            f"{reported.gap_points} points between phases; which are strong is unknown ({reported.source})",
         )
     return "nothing", "no phase is known to be strong"
 

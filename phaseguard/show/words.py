@@ -57,7 +57,9 @@ def quoted(text: str, most: int = _MOST) -> str:
     "'\\n \\n'"
     """
     literal = ascii(text) if any(unicodedata.category(char) == "Cf" for char in text) else repr(text)
-    return literal if len(literal) <= most else f"{literal[: most - 1]}… ({len(text)} characters)"
+    if len(literal) <= most:
+        return literal
+    return f"{literal[: most - 1]}…{literal[0]} ({len(text)} characters)"
 
 
 def count(number: int, noun: str) -> str:
