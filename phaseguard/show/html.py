@@ -10,13 +10,14 @@ from pathlib import Path
 from string import Template
 
 from phaseguard.show.tokens import Mark, TokenMap, windows
-from phaseguard.show.words import brief, count, picture
+from phaseguard.show.words import brief, count, picture, visible
 
 _PAGE = Path(__file__).with_name("page.html")
 TINTS = 8
 CHUNK = 240  # tokens a block: the browser lays out only the blocks that are in sight
 MOST = 200_000  # tokens a page holds before it shows only what surrounds answers
 CONTEXT = 400
+AROUND = 14  # tokens on either side of an answer in the table
 _WORDS = {
     "strong": "strong",
     "weak": "weak",
@@ -108,11 +109,23 @@ def _rows(tokens: TokenMap) -> Iterator[str]:
             phase = "" if span.phase_after is None else span.phase_after
             strength = "" if span.strength_after is None else f" {span.strength_after:.2f}"
             badge = f'<span class="badge {verdict}">{_WORDS[verdict]}{strength}</span>'
+            place = _context(tokens, mark) if mark else escape(brief(passage.text))
             yield (
                 f"<tr><td>{number}</td><th scope=row>{link}</th><td>{span.tokens}</td><td>{index}</td>"
                 f"<td>{phase}</td><td>{badge}</td>"
-                f"<td class=passage>{escape(brief(passage.text, 140))}</td></tr>"
+                f"<td class=passage>{place}</td></tr>"
             )
+
+
+def _context(tokens: TokenMap, mark: Mark) -> str:
+    """The answer between the words around it."""
+    before = "".join(tokens.texts[max(0, mark.start - AROUND) : mark.start])
+    after = "".join(tokens.texts[mark.stop : mark.stop + AROUND])
+    left, right = (
+        visible(" ".join(text.rsplit("\n\n")[at].split())) for text, at in ((before, -1), (after, 0))
+    )
+    answer = visible("".join(tokens.texts[mark.start : mark.stop]).strip())
+    return f"{escape(left)} <b>{escape(answer)}</b>{escape(right)}"
 
 
 def _map(tokens: TokenMap, *, everything: bool) -> Iterator[str]:
