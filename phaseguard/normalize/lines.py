@@ -44,6 +44,7 @@ _STATEMENTS = rf"""
       |module|interface|trait|type|abstract|final|signed|long|short)\b[^\n]*[(){{;=<>]{_END}
   | \#[ ]*(?:include|define|undef|ifdef|ifndef|if|endif|else|elif|pragma|error)\b[^\n]*[<"(_A-Z]
   | \#(?:endif|else)\b
+  | [a-z_]\w*[ ](?:[-+*/%]|//|\*\*)[ ][\w.]+{_END}
   | \#! | \#[^\s\#] | // | --\w | /\* | \*/ | --[ ] | --{_END} | ;[;]? | %[ %\w]
 """
 
@@ -101,7 +102,7 @@ def has_zone_line(padded: str) -> bool:
     >>> has_zone_line("\\nfor x in y:\\n"), has_zone_line("\\nFor all of them:\\n")
     (True, False)
     """
-    if any(end in padded for end in _ZONE_ENDS) or ZONE_LINE.search(padded):
+    if any(map(padded.__contains__, _ZONE_ENDS)) or ZONE_LINE.search(padded):
         return True
     return (not padded.isascii() or "-->" in padded) and _ZONE_ANYWHERE.search(padded) is not None
 

@@ -22,23 +22,28 @@ class Kind(Enum):
     """Untouched inside and around it."""
 
 
+_BENIGN = r"[^\n{}\[\]|\\<>=@$^~\#\t\r─-▟←-⇿]*"
 _PLAIN = re.compile(
-    r"""\n(?:\#{1,6}[ ][^\W\d_][^\n{}\[\]|\\<>=@$^~\#`;\t\r─-▟←-⇿]*
-    |(?:(?:[-*][ ]|\d{1,3}[.)][ ])?\*{0,2}["'(“‘„«¿¡]?[^\W\d_][^\n{}\[\]|\\<>=@$^~\#`;\t\r─-▟←-⇿]*(?:\n|\Z))+)""",
+    rf"""\n(?:\#{{1,6}}[ ][^\W\d_]{_BENIGN}
+    |(?:(?:[-*][ ]|\d{{1,3}}[.)][ ])?\*{{0,2}}["'(“‘„«¿¡]?[^\W\d_]{_BENIGN}(?:\n|\Z))+)""",
     re.VERBOSE,
 )
-_DOUBT = re.compile(
-    r"""\n(?:[-*\d][ .)][ ]?)?\*{0,2}(?:[\w.]+\(|[^\s]+(?=\n|\Z)|[\w./-]+:(?!\S)|["'][\w.-]+["']:|[\w./-]+:\d
-    |(?:import|from|return|class|def|if|for|while|with|except|raise|yield|del|assert|elif|else|try|async
-    |global|end|include|package|namespace|use|using|set|echo|cd|sudo|export|git|pip|npm|docker|cat|print|case
-    |public|private|protected|static|const|let|var|extern|void|int|char|func|function|fn|type|module
-    |SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|WITH|FROM|WHERE|GROUP|ORDER|HAVING|JOIN|LEFT|RIGHT|INNER|VALUES
-    |SET|BEGIN|COMMIT|PRAGMA|GRANT|REVOKE|EXPLAIN|DECLARE|RETURNS|COMMENT|AND|OR|ON|TRUNCATE|ROLLBACK|END|OUTER|CROSS
-    |FULL|RUN|COPY|ADD|ENV|ARG|CMD|LABEL|USER|EXPOSE|VOLUME|WORKDIR|ENTRYPOINT|TRACE|DEBUG|INFO|NOTICE|WARN|WARNING
-    |ERROR|FATAL|CRITICAL|SEVERE|GET|POST|PUT|WEBVTT|HTTP|Traceback|File|In|Out|at|Caused|Index|debug|info
-    |warn|warning|error|fatal|diff|index|[0-9a-f]{6,}|[VDIWEF]/\w|[\w.]*Error:
-    |(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ]+[\dJFMASOND])\b)""",
+_SHAPE = re.compile(
+    r"""\n(?:[-*\d][ .)][ ]?)?\*{0,2}["'(]?(?:[\w./$-]+(?:\(|["']?:(?!\S)|:\d|[ ][-+*/%][ ]|[^\s.,!?)]?(?=\n|\Z))
+    |(?=[a-f]*\d)[0-9a-f]{6,}[ ])""",
     re.VERBOSE,
+)
+_FIRST_WORD = re.compile(r"\n\W*(\w+)")
+_SUSPECTS = frozenset(
+    "if elif for while with try except else finally class def async match case switch public private protected static "
+    "const let var extern void int char func function fn type module return raise yield del assert global nonlocal "
+    "include package namespace use using test print set local export source exec eval shift trap alias unset import "
+    "from echo cd sudo git pip npm docker cat mkdir rm cp mv apt curl wget chmod grep sed awk File SELECT INSERT UPDATE "
+    "DELETE CREATE DROP ALTER WITH FROM WHERE GROUP ORDER HAVING JOIN LEFT RIGHT INNER VALUES SET BEGIN COMMIT PRAGMA "
+    "GRANT REVOKE EXPLAIN DECLARE RETURNS COMMENT AND OR ON TRUNCATE ROLLBACK END OUTER CROSS FULL RUN COPY ADD ENV ARG "
+    "CMD LABEL USER EXPOSE VOLUME WORKDIR ENTRYPOINT TRACE DEBUG INFO NOTICE WARN WARNING ERROR FATAL CRITICAL SEVERE "
+    "GET POST PUT WEBVTT HTTP Traceback Caused Index debug info warn warning error fatal diff index at V D I W E F Mon "
+    "Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 )
 _STOPS = (".  ", ":  ", "?  ", "!  ", ")  ", '"  ')
 _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+(?<!`)\1(?!`)")
@@ -72,8 +77,11 @@ def _is_plain(padded: str) -> bool:
     return (
         _PLAIN.fullmatch(padded) is not None
         and ("  " not in padded or padded.count("  ") == sum(map(padded.count, _STOPS)))
+        and " ...\n" not in padded
+        and padded.count(";") == padded.count("; ")
         and padded.count(",") <= padded.count(", ") + padded.count(",\n") + 1
-        and _DOUBT.search(padded) is None
+        and _SHAPE.search(padded) is None
+        and (_SUSPECTS.isdisjoint(_FIRST_WORD.findall(padded)) or not has_zone_line(padded + "\n"))
         and not data.is_numeric(padded)
     )
 
@@ -132,7 +140,7 @@ def _judge_lines(lines: list[str]) -> Kind:
     padded = "\n" + "\n".join(kept)
     if "\t" in padded or not any(map(str.isalpha, padded)) or has_zone_line(padded + "\n"):
         return Kind.ZONE
-    if data.is_numeric(padded) or data.is_symbolic(padded) or data.is_data(kept):
+    if data.is_numeric(padded) or data.is_symbolic(padded) or data.is_data(kept, padded):
         return Kind.ZONE
     return Kind.PROSE
 

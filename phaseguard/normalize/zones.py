@@ -161,7 +161,13 @@ class BlockMap:
         """The segments of a block, judged by themselves."""
         known = self._alone.get(block)
         if known is None:
-            known = self._alone[block] = tuple(self._split(block))
+            start, end = self._starts[block], self._ends[block]
+            zone = bisect_right(self._zone_ends, start)
+            if zone < len(self._zones) and self._zones[zone].start < end:
+                known = tuple(self._split(zone, block))
+            else:
+                known = (self._judge(block, start, end),)
+            self._alone[block] = known
         return known
 
     def _is_comment(self, block: int) -> bool:
@@ -172,16 +178,18 @@ class BlockMap:
         before = block > 0 and self._base(block - 1)[-1].kind is Kind.ZONE
         return before or (block + 1 < self.count and self._base(block + 1)[0].kind is Kind.ZONE)
 
-    def _split(self, block: int) -> Iterator[Segment]:
+    def _split(self, zone: int, block: int) -> Iterator[Segment]:
+        """Cut a block at the constructs in it, of which the first is given."""
         start, end = self._starts[block], self._ends[block]
-        for zone in self._zones[bisect_right(self._zone_ends, start) :]:
-            if zone.start >= end:
+        for found in self._zones[zone:]:
+            if found.start >= end:
                 break
-            if zone.start > start:
-                yield self._judge(block, start, zone.start - 1)
-            yield Segment(max(start, zone.start), min(end, zone.end), Kind.SOLID if zone.solid else Kind.ZONE)
-            start = zone.end + 1
-        if start < end or start == self._starts[block]:
+            if found.start > start:
+                yield self._judge(block, start, found.start - 1)
+            kind = Kind.SOLID if found.solid else Kind.ZONE
+            yield Segment(max(start, found.start), min(end, found.end), kind)
+            start = found.end + 1
+        if start < end:
             yield self._judge(block, start, end)
 
     def _judge(self, block: int, start: int, end: int) -> Segment:
