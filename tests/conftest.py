@@ -1,0 +1,16 @@
+"""What holds for every test: no profile of the user's own is seen, and hypothesis does not race the clock."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("phaseguard", deadline=None)
+settings.load_profile("phaseguard")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_profiles_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PHASEGUARD_PROFILES", str(tmp_path_factory.mktemp("profiles")))
+        yield
