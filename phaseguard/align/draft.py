@@ -54,7 +54,7 @@ class Draft:
                 sources.append(Source(field, field.text, OffsetMap(())))
         passages = choose_passages(prompt, sources, wanted)
         tokenizer = setting.tokenizer if setting.evidence.period > 1 else None
-        answers = choose_answers(passages, sources, wanted, tokenizer)
+        answers = choose_answers(prompt, passages, sources, wanted, tokenizer)
         return cls(prompt, setting, tuple(sources), edits, passages, answers)
 
     @cached_property

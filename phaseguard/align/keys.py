@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from phaseguard.align.passages import Given, Passage, Source, find_passages, shorten
@@ -14,6 +15,7 @@ from phaseguard.errors import InputError, PassageNotFoundError
 from phaseguard.text import Span
 from phaseguard.tokens.base import Tokenizer
 
+_ASKED = 0.25  # share of its weight that a span keeps when the question names it
 _COMMON_IDS = 20_000  # merges are learnt in order of frequency: a word with a low id is a common one
 
 
@@ -77,7 +79,7 @@ def choose_passages(prompt: Prompt, sources: Sequence[Source], wanted: Wanted) -
     if wanted.key_passages is not None:
         return find_passages(wanted.key_passages, sources, occurrence=wanted.occurrence)
     found: set[Passage] = set()
-    for message, query, asked in _turns(prompt, sources, wanted.query):
+    for message, query, asked in _turns(prompt, sources, wanted):
         # each message by itself, so that what counts in it does not change with what follows
         here = [source for source in sources if source.field.key.message == message]
         found.update(find_by_query(query, here, skip=asked))
@@ -87,12 +89,13 @@ def choose_passages(prompt: Prompt, sources: Sequence[Source], wanted: Wanted) -
 Asked = list[tuple[Source, Span]]
 
 
-def _turns(prompt: Prompt, sources: Sequence[Source], query: str | None) -> list[tuple[int, str, Asked]]:
+def _turns(prompt: Prompt, sources: Sequence[Source], wanted: Wanted) -> list[tuple[int, str, Asked]]:
     """Each message with the question that decides what is key in it: never a question of a later turn.
 
     A message belongs to the last user message up to it, and what stands before the first user message
     to the first one. A query given by the caller is that of the last turn.
     """
+    query = wanted.query
     users = [index for index, message in enumerate(prompt.messages) if message["role"] == "user"]
     if not users:
         return [(index, query, []) for index in range(len(prompt.messages))] if query else []
@@ -117,9 +120,15 @@ def _question(sources: Sequence[Source], user: int) -> tuple[Asked, str]:
 
 
 def choose_answers(
-    passages: Sequence[Passage], sources: Sequence[Source], wanted: Wanted, tokenizer: Tokenizer | None
+    prompt: Prompt,
+    passages: Sequence[Passage],
+    sources: Sequence[Source],
+    wanted: Wanted,
+    tokenizer: Tokenizer | None,
 ) -> dict[Passage, tuple[AnswerSpan, ...]]:
     """The answer spans of every passage; without a tokenizer long words count as rare.
+
+    What the question of its turn already says is not the answer: such a span weighs less.
 
     Raises:
         PassageNotFoundError: when ``answer`` is given and stands in none of the passages.
@@ -127,7 +136,14 @@ def choose_answers(
     texts: Mapping[FieldKey, str] = {source.field.key: source.text for source in sources}
     if wanted.answer is None:
         rare = long_word if tokenizer is None else _rarity(tokenizer)
-        return {p: find_answer_spans(texts[p.key], p.span, is_rare=rare) for p in passages}
+        asked = {message: question for message, question, _ in _turns(prompt, sources, wanted)}
+        return {
+            p: tuple(
+                _less_if_asked(texts[p.key], answer, asked.get(p.key.message, ""))
+                for answer in find_answer_spans(texts[p.key], p.span, is_rare=rare)
+            )
+            for p in passages
+        }
     chosen = {p: _named(texts[p.key], p.span, wanted.answer) for p in passages}
     for answer in wanted.answer:
         if not any(a.span.of(texts[p.key]) == answer for p, spans in chosen.items() for a in spans):
@@ -135,6 +151,14 @@ def choose_answers(
                 f"answer {shorten(answer)!r} stands in no key passage: give characters of a passage."
             )
     return chosen
+
+
+def _less_if_asked(text: str, answer: AnswerSpan, question: str) -> AnswerSpan:
+    said = answer.span.of(text)
+    pattern = rf"(?<!\w){re.escape(said)}(?!\w)"
+    if said and re.search(pattern, question, re.IGNORECASE):
+        return replace(answer, weight=answer.weight * _ASKED)
+    return answer
 
 
 def _named(text: str, passage: Span, answers: Sequence[str]) -> tuple[AnswerSpan, ...]:

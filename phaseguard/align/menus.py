@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phaseguard.align.evidence import EDGE_PRICE, PRICE_PER_TOKEN, SECOND_CHOICE_PRICE
-from phaseguard.align.pads import PadAlphabet
+from phaseguard.align.pads import SEPARATORS, PadAlphabet
 from phaseguard.align.prompt import FieldKey
 from phaseguard.align.request import Request
 from phaseguard.text import Span
@@ -17,7 +17,6 @@ from phaseguard.tokens.base import Ids, Tokenizer
 
 _WINDOWS = (8, 40)  # tokens on either side that are encoded again; the wider one where the first is not exact
 _ID_BYTES = 4  # token ids are uint32
-_SEPARATORS = ("\n \n", "\n\t\n")  # other spellings of one blank line
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ def _candidates(request: Request, place: Place, alphabets: Sequence[PadAlphabet]
     separator = place.request.of(request.rendered.text)
     trials = []
     if separator == "\n\n":
-        trials += [_Trial(text, "separator", 0, 0) for text in _SEPARATORS]
+        trials += [_Trial(text, "separator", 0, 0) for text in SEPARATORS]
     for rank, alphabet in enumerate(alphabets):
         for pads in alphabet.by_tokens.values():
             for pad in pads[: 1 if pads[0].exact == 1 else 2]:

@@ -6,6 +6,7 @@ candidates between real kinds of text, once for each tokenizer; at a site every 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from phaseguard.tokens.base import Tokenizer
 _BEFORE = ("word.", "8417", "（中文）。", "end:", "`x`")
 _AFTER = ("The", "word", "- item", "# Head", "中文", "[1]")
 _LEAST_EXACT = 0.9
+SEPARATORS = ("\n \n", "\n\t\n")  # other spellings of one blank line
+_OTHER_SEPARATORS = "|".join(SEPARATORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,28 @@ def custom_alphabet(tokenizer: Tokenizer, pads: Sequence[str], most: int) -> Pad
             "give others, or 'auto'."
         )
     return alphabet
+
+
+def standing_tokens(text: str, alphabets: Sequence[PadAlphabet]) -> int:
+    r"""Tokens of the pads that already stand in a text: they count against a budget.
+
+        Without this a text that was aligned with a budget would be given the budget again.
+
+        >>> from phaseguard.tokens import load_tokenizer
+        >>> dots = pad_alphabet(load_tokenizer("deepseek-v4"), 3, "visible")
+        >>> standing_tokens("One.
+
+    . .
+
+    Two.", [dots])
+        2
+    """
+    tokens = {pad.text: pad.tokens for a in alphabets for pads in a.by_tokens.values() for pad in pads}
+    if not tokens:
+        return 0
+    pads = "|".join(re.escape(pad) for pad in sorted(tokens, key=len, reverse=True))
+    pattern = re.compile(rf"(?:\A|(?<=\n\n))(?P<pad>{pads})(?=\S|\Z)|(?<=\S)(?:{_OTHER_SEPARATORS})(?=\S)")
+    return sum(tokens.get(match["pad"], 1) for match in pattern.finditer(text))
 
 
 def _invisible(most: int) -> list[str]:

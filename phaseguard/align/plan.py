@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from phaseguard.align.evidence import Evidence
 from phaseguard.align.layout import Key, Stretch, build, find_places
 from phaseguard.align.menus import Choice, Place, measure
-from phaseguard.align.pads import PadAlphabet
+from phaseguard.align.pads import PadAlphabet, standing_tokens
 from phaseguard.align.passages import Passage, Source
 from phaseguard.align.prompt import FieldKey
 from phaseguard.align.request import Request
@@ -45,10 +45,17 @@ class PlannedPad:
 
 @dataclass(frozen=True, slots=True)
 class MessagePlan:
-    """What is known of one message before solving: its answer spans, and what can be done where."""
+    """What is known of one message before solving.
+
+    Attributes:
+        keys: its answer spans.
+        sites: what can be done where.
+        standing: tokens of the pads that stand in it already.
+    """
 
     keys: tuple[Key, ...]
     sites: tuple[Site, ...]
+    standing: int
 
 
 def locate(
@@ -105,12 +112,19 @@ def measure_messages(
     *,
     period: int,
     inside: bool,
+    budgeted: bool,
 ) -> dict[int, MessagePlan]:
-    """Find the sites of every message with answer spans and measure them all at once."""
+    """Find the sites of every message with answer spans and measure them all at once.
+
+    Pads that stand already are counted only when ``budgeted``.
+    """
     keys: dict[int, list[Key]] = {}
     places: list[Place] = []
+    standing: Counter[int] = Counter()
     for stretch in stretches:
         if stretch.keys:
+            if budgeted:
+                standing[stretch.piece.message] += standing_tokens(stretch.source.text, alphabets)
             keys.setdefault(stretch.piece.message, []).extend(stretch.keys)
             places.extend(
                 place
@@ -122,7 +136,10 @@ def measure_messages(
     for place, menu in zip(places, menus, strict=True):
         if menu:
             sites[place.key.message].append((place, menu))
-    return {message: MessagePlan(tuple(found), tuple(sites[message])) for message, found in keys.items()}
+    return {
+        message: MessagePlan(tuple(found), tuple(sites[message]), standing[message])
+        for message, found in keys.items()
+    }
 
 
 def plan_pads(
@@ -137,17 +154,19 @@ def plan_pads(
     Args:
         messages: in the order of the request.
         evidence: gives the value of each phase.
-        budget: most tokens to add in all.
+        budget: most tokens to add in all; pads that stand already count, so that aligning an aligned
+            prompt changes nothing.
         banned: what did not do at a place what it should.
     """
     planned: list[PlannedPad] = []
-    added = 0
+    added = spent = 0
     for plan in messages.values():
+        spent += plan.standing
         sites = [
             (place, tuple(choice for choice in menu if (place.key, place.content, choice.text) not in banned))
             for place, menu in plan.sites
         ]
-        left = None if budget is None else budget - added
+        left = None if budget is None else max(0, budget - spent - added)
         layout = build(plan.keys, sites, evidence, shift=added, budget=left)
         for node, option in solve(layout.problem).choices:
             place, menu = layout.places[node]

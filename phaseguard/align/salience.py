@@ -26,7 +26,7 @@ WEIGHTS = {
     "answer": 1.0,
     "path": 1.0,
     "identifier": 1.0,
-    "number": 1.0,
+    "number": 0.9,
     "quoted": 0.8,
     "name": 0.5,
     "rare-word": 0.3,

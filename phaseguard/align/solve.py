@@ -121,6 +121,7 @@ def _look(draft: Draft, request: Request) -> dict[int, MessagePlan]:
         setting.tokenizer,
         period=setting.evidence.period,
         inside=setting.inside,
+        budgeted=setting.budget is not None,
     )
 
 

@@ -243,6 +243,17 @@ def test_the_query_finds_the_passage_and_says_why() -> None:
     assert any("No key passage" in note for note in nothing.report.notes)
 
 
+def test_what_the_question_names_is_not_the_answer() -> None:
+    prompt = "\n\n".join(
+        [*PARAGRAPHS[:3], "Door D-4711 opens with PROVOCATIVE-8417.", "Which code opens door D-4711?"]
+    )
+    for strong in range(4):
+        out = align_prompt(prompt, key_passages=["Door D-4711 opens with PROVOCATIVE-8417."], strong={strong})
+        asked, answer = spans(out)
+        assert asked.weight < answer.weight
+        assert answer.phase_after == strong
+
+
 def test_a_budget_is_kept() -> None:
     keys = [f"The code of unit {n} is UNIT-{n * 7919}." for n in range(6)]
     prompt = "\n\n".join(part for pair in zip(PARAGRAPHS, keys, strict=False) for part in pair)
