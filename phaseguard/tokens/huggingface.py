@@ -12,11 +12,13 @@ import numpy as np
 from tokenizers import Encoding as RawEncoding
 from tokenizers import Tokenizer as RawTokenizer
 
-from phaseguard.tokens.base import Encoding, Fast, Ids
+from phaseguard.tokens.base import Encoding, Fast, Ids, Tokenizer
 from phaseguard.tokens.fast import SAMPLES, FastReader, load_fast_backend
+from phaseguard.tokens.hashing import short_hash
 from phaseguard.tokens.offsets import byte_alphabet, fill_gaps, unusable_text
+from phaseguard.tokens.registry import share
 from phaseguard.tokens.segments import check_composition, composition_sample, cut_points, pieces
-from phaseguard.tokens.sources import Source
+from phaseguard.tokens.sources import ObjectSource, Source
 
 Read = TypeVar("Read", Encoding, Ids)
 
@@ -150,21 +152,18 @@ class HuggingFaceTokenizer:
     def __repr__(self) -> str:
         return f"HuggingFaceTokenizer({self.name!r}, reader={self.reader!r})"
 
-    def __getstate__(self) -> tuple[Source, Fast]:
-        return self.source, self._policy
-
-    def __setstate__(self, state: tuple[Source, Fast]) -> None:
-        self.__init__(state[0], fast=state[1])  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[Source, Fast]]:
+        return _restore, (self.source, self._policy)
 
     @property
     def name(self) -> str:
         """The name under which ``load_tokenizer`` finds it again."""
         return self.source.name
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """16 hexadecimal digits that change with the vocabulary or its configuration."""
-        return self.source.digest
+        return self.source.digest or short_hash(self.slow.full.to_str())
 
     @property
     def reader(self) -> str:
@@ -244,3 +243,10 @@ class HuggingFaceTokenizer:
     def decode(self, ids: Ids | Sequence[int]) -> str:
         """Text of ``ids``, special tokens included; incomplete characters become U+FFFD."""
         return self.slow.full.decode([int(at) for at in ids], skip_special_tokens=False)
+
+
+def _restore(source: Source, fast: Fast) -> Tokenizer:
+    """What unpickling gives: this process's tokenizer of that name, else one that loads at its first use."""
+    if isinstance(source, ObjectSource):
+        return HuggingFaceTokenizer(source, fast=fast)
+    return share(source.name, fast, lambda: HuggingFaceTokenizer(source, fast=fast))

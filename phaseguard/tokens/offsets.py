@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -127,11 +128,12 @@ def split_encoding(ids: Ids, stops: Offsets, cuts: Offsets, texts: Sequence[str]
     starts, ends = char_spans(stops, texts[0] if len(texts) == 1 else "".join(texts))
     if len(texts) == 1:
         return [Encoding(ids, starts, ends)]
-    bounds, base, out = cuts.tolist(), 0, []
-    for text, low, high in zip(texts, bounds, bounds[1:], strict=False):
-        out.append(Encoding(ids[low:high], starts[low:high] - base, ends[low:high] - base))
-        base += len(text)
-    return out
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    shift = np.repeat(sizes.cumsum() - sizes, np.diff(cuts))
+    starts, ends = starts - shift, ends - shift
+    return [
+        Encoding(ids[low:high], starts[low:high], ends[low:high]) for low, high in pairwise(cuts.tolist())
+    ]
 
 
 def unusable_text(texts: Sequence[str], error: Exception) -> Exception:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -61,7 +62,8 @@ def load_tokenizer(name_or_path_or_object: TokenizerLike, *, fast: Fast = "auto"
     given = name_or_path_or_object
     with _lock:
         if isinstance(given, str | os.PathLike):
-            found = _by_name(os.fspath(given), fast)
+            name = os.fspath(given)
+            found = share(name, fast, lambda: _from_name(name, fast))
         elif isinstance(given, Tokenizer):
             return given
         else:
@@ -71,13 +73,15 @@ def load_tokenizer(name_or_path_or_object: TokenizerLike, *, fast: Fast = "auto"
     return found
 
 
-def _by_name(name: str, fast: Fast) -> Tokenizer:
+def share(name: str, fast: Fast, make: Callable[[], Tokenizer]) -> Tokenizer:
+    """This process's tokenizer of that name; ``make`` is called when there is none yet."""
     key = (name, fast is not False)
-    if key not in _named:
-        made = _from_name(name, fast)
-        # Two spellings of one source share one instance.
-        _named[key] = _named.setdefault((made.name, fast is not False), made)
-    return _named[key]
+    with _lock:
+        if key not in _named:
+            made = make()
+            # Two spellings of one source share one instance.
+            _named[key] = _named.setdefault((made.name, fast is not False), made)
+        return _named[key]
 
 
 def _by_object(given: object, fast: Fast) -> Tokenizer:

@@ -5,30 +5,24 @@ from __future__ import annotations
 import importlib.util
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from phaseguard.errors import TokenizerError, did_you_mean
-from phaseguard.tokens.base import Encoding, Ids, empty_encoding
+from phaseguard.tokens.base import Encoding, Ids, Tokenizer, empty_encoding
 from phaseguard.tokens.hashing import short_hash
 from phaseguard.tokens.offsets import UNKNOWN, Lengths, char_spans, unusable_text
+from phaseguard.tokens.registry import share
 from phaseguard.tokens.segments import check_composition
 
 CACHE_VARIABLES = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
 _environment = threading.Lock()
-
-
-class EncodingSource(Protocol):
-    """Where a tiktoken encoding comes from; pickles, and loads again in another process."""
-
-    def load(self) -> Any:
-        """The ``tiktoken.Encoding``."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +114,8 @@ class TiktokenTokenizer:
     def __repr__(self) -> str:
         return f"TiktokenTokenizer({self.name!r})"
 
-    def __getstate__(self) -> NamedEncoding | EncodingObject:
-        return self.source
-
-    def __setstate__(self, source: NamedEncoding | EncodingObject) -> None:
-        self.__init__(source)  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[NamedEncoding | EncodingObject]]:
+        return _restore, (self.source,)
 
     @property
     def name(self) -> str:
@@ -203,3 +194,10 @@ def _load(encoding: Any) -> _Loaded:
             continue
     lengths[list(special.values())] = UNKNOWN
     return _Loaded(encoding, lengths, special)
+
+
+def _restore(source: NamedEncoding | EncodingObject) -> Tokenizer:
+    """What unpickling gives: this process's tokenizer of that name, else one that loads at its first use."""
+    if isinstance(source, EncodingObject):
+        return TiktokenTokenizer(source)
+    return share(source.name, "auto", lambda: TiktokenTokenizer(source))

@@ -86,13 +86,12 @@ def test_special_tokens_of_deepseek():
 @pytest.mark.parametrize("name", NAMED)
 def test_pickle_in_this_process_and_another(name, clean):
     tokenizer = load_tokenizer(name)
-    again = pickle.loads(pickle.dumps(tokenizer))
-    assert again.name == name
-    assert np.array_equal(again.encode(TEXT).ids, tokenizer.encode(TEXT).ids)
+    assert pickle.loads(pickle.dumps(tokenizer)) is tokenizer
     assert len(pickle.dumps(tokenizer)) < 1000
     code = (
         "import pickle, sys; t = pickle.loads(bytes.fromhex(sys.argv[1]));"
         "assert not getattr(t, '_slow', None) and not getattr(t, '_state', None);"
+        "assert pickle.loads(bytes.fromhex(sys.argv[1])) is t;"
         "print(t.encode('one two').ids.tolist())"
     )
     made = subprocess.run(

@@ -81,7 +81,11 @@ def test_other_objects_are_checked_by_their_ids(case_of):
         def __init__(self, inner):
             self.encode_ids = inner.encode_ids
 
+    class Unhashable(Mine):
+        __hash__ = None
+
     assert composes(Mine(case_of("deepseek-v4").tokenizer))
+    assert composes(Unhashable(case_of("deepseek-v4").tokenizer))
     assert not composes(Mine(case_of("gpt2-like").tokenizer))
 
 
