@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phaseguard import align_prompt
+from phaseguard.align import setting
 from phaseguard.align.prompt import Prompt
-from tests.align.helpers import PARAGRAPHS, V4, V41, decoded_at, official_ids
+from phaseguard.chat import load_renderer
+from tests.align.helpers import PARAGRAPHS, V4, V41, decoded_at, official_ids, profile
 from tests.align.test_align import TOOLS
 
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -179,3 +181,46 @@ def test_windows_line_endings(level: str) -> None:
     out = align_prompt(text, key_passages=[CODES[0]], strong={1}, level=level)
     assert out.report.verified
     assert out.restore() == text
+
+
+@given(
+    documents(),
+    strongs,
+    st.sampled_from(["cl100k_base", "o200k_base", "deepseek-v4"]),
+    st.sampled_from([2, 4, 8]),
+)
+@SETTINGS
+def test_other_tokenizers_and_periods(text: str, strong: set[int], name: str, period: int) -> None:
+    keys = keys_in(text)
+    if not keys:
+        return
+    chosen = profile(name, "plain", period, prefix_offset=1)
+    phases = {phase % period for phase in strong}
+    out = align_prompt(text, key_passages=keys, profile=chosen, strong=phases)
+    assert out.report.verified
+    assert out.restore() == text
+    assert align_prompt(out.prompt, key_passages=keys, profile=chosen, strong=phases).prompt == out.prompt
+    for passage in out.report.passages:
+        for span in passage.spans:
+            assert span.index_after % period == span.phase_after
+
+
+TRIMMING = (
+    "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m['role'] }}\n"
+    "{{ m['content'] | trim }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+)
+
+
+@given(documents(), strongs)
+@SETTINGS
+def test_a_template_that_strips_takes_no_pad_at_an_edge(text: str, strong: set[int]) -> None:
+    keys = keys_in(text)
+    if not keys:
+        return
+    renderer = load_renderer("jinja", template=TRIMMING)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(setting, "load_renderer", lambda *a, **k: renderer)
+        out = align_prompt(text, key_passages=keys, profile=profile(chat="jinja"), strong=strong)
+    assert out.report.verified
+    assert out.restore() == text
+    assert all(pad.text.strip() or pad.original for pad in out.report.pads), "blanks at an edge are stripped"
