@@ -17,7 +17,7 @@ SAYS = {
 
 def run(*command: str | Path, **kwargs) -> subprocess.CompletedProcess:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    return subprocess.run(
+    return subprocess.run(  # noqa: PLW1510 - the callers say it
         command, capture_output=True, text=True, encoding="utf-8", env={**os.environ, "PATH": path}, **kwargs
     )
 
