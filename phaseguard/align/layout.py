@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -44,34 +45,53 @@ class Stretch:
 
 
 def find_places(
-    stretch: Stretch, request: Request, *, inside: bool, most: int = SITES_A_STRETCH
+    stretch: Stretch, request: Request, *, inside: bool, more_behind: bool = False
 ) -> Iterator[Place]:
-    """The sites of one text that can move an answer span: before its last one, outside of passages.
+    """The sites of one text that can move an answer span: in front of one, outside of passages.
 
     Args:
         stretch: the text.
         request: the request without pads.
         inside: whether line breaks inside a passage count as sites.
-        most: most sites between two answer spans.
+        more_behind: whether answer spans stand in a later text of the same message.
     """
-    field = stretch.source.field
-    if not stretch.paddable or not stretch.keys:
+    if not stretch.paddable:
         return
     blocks = BlockMap(stretch.source.text)
+    taken = _Taken(stretch.passages)
     if _may_open(stretch, request, blocks):
         yield _place(stretch, Span(0, 0), edge=True)
-    if field.is_tool:
+    if stretch.source.field.is_tool:
         return
     at = stretch.piece.content.start
-    for key in stretch.keys:
-        stop = min(key.answer.span.start, stretch.piece.content.end)
+    stops = [(key.answer.span.start, key.answer.span.end) for key in stretch.keys]
+    if more_behind:
+        stops.append((stretch.piece.content.end, stretch.piece.content.end))
+    for stop, behind in stops:
         spans = (Span(gap.start, gap.end) for gap in blocks.breaks(at, stop))
-        free = (
-            span for span in spans if span.end <= stop and (inside or not _in_passage(span, stretch.passages))
-        )
-        for span in islice(free, most):
+        free = (span for span in spans if span.end <= stop and (inside or not taken.touches(span)))
+        for span in islice(free, SITES_A_STRETCH):
             yield _place(stretch, span, edge=False)
-        at = max(at, key.answer.span.end)
+        at = max(at, behind)
+
+
+class _Taken:
+    """The characters of passages, merged, so that asking for one span takes a bisection."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for span in sorted(passage.span for passage in passages):
+            if self._ends and span.start < self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], span.end)
+            else:
+                self._starts.append(span.start)
+                self._ends.append(span.end)
+
+    def touches(self, span: Span) -> bool:
+        """Whether a passage shares a character with ``span``."""
+        before = bisect_left(self._starts, span.end)
+        return before > 0 and self._ends[before - 1] > span.start
 
 
 def _may_open(stretch: Stretch, request: Request, blocks: BlockMap) -> bool:
@@ -85,16 +105,12 @@ def _may_open(stretch: Stretch, request: Request, blocks: BlockMap) -> bool:
     stands_alone = (
         start == 0 or text[start - 1] == "\n" or any(s.end == start for s in request.rendered.specials)
     )
-    return stands_alone and blocks.opening and not _in_passage(Span(0, 0), stretch.passages)
+    return stands_alone and blocks.opening
 
 
 def _place(stretch: Stretch, span: Span, *, edge: bool) -> Place:
     shift = stretch.piece.request.start - stretch.piece.content.start
     return Place(stretch.source.field.key, span, Span(span.start + shift, span.end + shift), edge)
-
-
-def _in_passage(span: Span, passages: Sequence[Passage]) -> bool:
-    return any(p.span.start < span.end and span.start < p.span.end for p in passages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from phaseguard.align.evidence import Evidence
 from phaseguard.align.layout import Key, Stretch, build, find_places
 from phaseguard.align.menus import Choice, Place, measure
 from phaseguard.align.pads import PadAlphabet, standing_tokens
-from phaseguard.align.passages import Passage, Source
+from phaseguard.align.passages import Passage, Source, by_field
 from phaseguard.align.prompt import FieldKey
 from phaseguard.align.request import Request
 from phaseguard.align.salience import AnswerSpan
@@ -67,6 +67,7 @@ def locate(
     out of the request are left out.
     """
     by_key = {source.field.key: source for source in sources}
+    grouped = by_field(passages)
     stretches: list[Stretch] = []
     times = Counter((piece.message, piece.block) for piece in request.rendered.pieces)
     for piece in request.rendered.pieces:
@@ -74,7 +75,7 @@ def locate(
         if source is None or not request.known(piece.request.start):
             continue
         once = times[piece.message, piece.block] == 1  # a pad in a text that is printed twice stands twice
-        here = tuple(p for p in passages if p.key == source.field.key and piece.content.overlaps(p.span))
+        here = tuple(p for p in grouped.get(source.field.key, ()) if piece.content.overlaps(p.span))
         shift = piece.request.start - piece.content.start
         keys = [
             _key(request, passage, answer, shift)
@@ -121,16 +122,16 @@ def measure_messages(
     keys: dict[int, list[Key]] = {}
     places: list[Place] = []
     standing: Counter[int] = Counter()
-    for stretch in stretches:
-        if stretch.keys:
-            if budgeted:
-                standing[stretch.piece.message] += standing_tokens(stretch.source.text, alphabets)
-            keys.setdefault(stretch.piece.message, []).extend(stretch.keys)
-            places.extend(
-                place
-                for place in find_places(stretch, request, inside=inside)
-                if request.known(place.request.start)
-            )
+    last = {stretch.piece.message: number for number, stretch in enumerate(stretches) if stretch.keys}
+    for number, stretch in enumerate(stretches):
+        message = stretch.piece.message
+        if number > last.get(message, -1):
+            continue  # nothing behind it in its message can be moved
+        keys.setdefault(message, []).extend(stretch.keys)
+        if budgeted:
+            standing[message] += standing_tokens(stretch.source.text, alphabets)
+        found = find_places(stretch, request, inside=inside, more_behind=number < last[message])
+        places.extend(place for place in found if request.known(place.request.start))
     menus = measure(request, places, alphabets, tokenizer, period)
     sites: dict[int, list[Site]] = {message: [] for message in keys}
     for place, menu in zip(places, menus, strict=True):

@@ -108,7 +108,7 @@ def _measured(draft: Draft) -> tuple[dict[int, MessagePlan], frozenset[int]]:
     messages = draft.messages(draft.texts)
     unstable = unstable_messages(draft.setting.renderer, messages, draft.prompt.options, tuple(plans))
     for message in unstable:
-        plans[message] = _look(draft, _up_to(draft, message))[message]
+        plans[message] = _look(draft, _up_to(draft, message)).get(message, plans[message])
     return plans, frozenset(unstable)
 
 

@@ -194,8 +194,8 @@ def _notes(reports: Sequence[PassageReport], evidence: Evidence, profile: PhaseP
     weak = sum(span.strong_after is False for span in spans)
     if weak:
         notes.append(
-            f"{weak} of {len(spans)} answer spans stand on a weak phase: no site can move them, or others "
-            "with more weight decide. A blank line before a passage makes a site."
+            f"{weak} of {len(spans)} answer spans stand on a weak phase. A pad needs a place to stand, a "
+            "blank line in prose before the passage; and spans at a fixed distance may not all fit."
         )
     return notes
 

@@ -321,3 +321,13 @@ def test_other_tokenizers(name: str, strong: int) -> None:
     out = align_prompt(RAG, key_passages=[KEY], profile=chosen, strong={strong})
     assert out.report.verified
     assert spans(out)[0].phase_after == strong
+
+
+def test_sites_of_an_earlier_block_serve_a_later_one() -> None:
+    content = [{"type": "text", "text": "\n\n".join(PARAGRAPHS[:3])}, {"type": "text", "text": f" {KEY}"}]
+    for strong in range(4):
+        prompt = [{"role": "user", "content": content}]
+        out = align_prompt(prompt, key_passages=[KEY], strong={strong}, profile=V4.with_(chat="plain"))
+        assert out.report.verified
+        assert spans(out)[0].phase_after == strong
+        assert out.restore() == prompt
