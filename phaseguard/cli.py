@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -17,10 +18,10 @@ from phaseguard.cli_files import STDIN, Document, read_text, write_bytes
 from phaseguard.cli_print import print_error, print_lines, print_rich, print_status
 from phaseguard.errors import InputError, PhaseGuardError
 
-OK, FOUND, BAD_INPUT = 0, 1, 2
+OK, FOUND, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 _EXITS = (
     "Exit codes: 0 done; 1 a check found something to change, or the proof of an alignment failed; "
-    "2 bad input or usage."
+    "2 bad input or usage; 3 an error of phaseguard itself."
 )
 
 app = typer.Typer(
@@ -33,7 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-PromptFile = Annotated[str, typer.Argument(metavar="[FILE]", help="The prompt; - or nothing reads stdin.")]
+PromptFile = Annotated[str, typer.Argument(metavar="FILE", help="The prompt; - or nothing reads stdin.")]
 Key = Annotated[list[str] | None, typer.Option("--key", "-k", help="A key passage; may be repeated.")]
 Query = Annotated[str | None, typer.Option(help="Find key passages by this question.")]
 Answer = Annotated[list[str] | None, typer.Option(help="The answer's own characters; may be repeated.")]
@@ -81,8 +82,9 @@ def align(
 ) -> None:
     """Put the answers of key passages on strong phases, and prove it.
 
-    The prompt goes to stdout or -o, the report to stderr. Without --key, passages are found from --query
-    or from the last user message.
+    The prompt goes to stdout or -o, the report to stderr.
+
+    Without --key, passages are found from --query, or from the last user message.
     """
     document = Document.read(file, messages=messages)
     phases = parse_strong(strong)
@@ -90,9 +92,9 @@ def align(
 
     aligned = align_prompt(
         document.prompt,
-        key_passages=key,
+        key_passages=key or None,
         query=query,
-        answer=answer,
+        answer=answer or None,
         profile=_profile(profile, reasoning),
         strong=phases,
         pads=pads.value,
@@ -146,9 +148,9 @@ def inspect(
 
     seen = inspect_prompt(
         document.prompt,
-        key_passages=key,
+        key_passages=key or None,
         query=query,
-        answer=answer,
+        answer=answer or None,
         profile=_profile(profile, reasoning),
         strong=phases,
         occurrence=occurrence,
@@ -267,7 +269,11 @@ def run() -> NoReturn:
     gc.set_threshold(500_000)  # imports make a hundred thousand objects that all stay
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no matrix is multiplied here
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every package
-    code = main()
+    try:
+        code = main()
+    except Exception:  # noqa: BLE001 - Python would exit with 1, which a check takes for a finding
+        traceback.print_exc()
+        code = INTERNAL
     try:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -431,6 +431,18 @@ def test_a_terminal_without_unicode_stops_nothing(prompt):
     assert done.stderr == b""
 
 
+def test_an_error_of_our_own_is_no_finding(prompt):
+    code = (
+        "import phaseguard.cli as cli\n"
+        "def fail(args=None): raise RuntimeError('a bug')\n"
+        "cli.main = fail\n"
+        "cli.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 3
+    assert b"RuntimeError: a bug" in done.stderr
+
+
 def test_installed_script_runs(prompt):
     script = Path(sys.executable).with_name("phaseguard")
     if not script.exists():

@@ -44,7 +44,7 @@ def known(profile: PhaseProfile) -> tuple[str, str]:
         return kind, f"{_WORDS.get(kind, kind)}{date}, {trials:,} trials ({profile.provenance.source})"
     if profile.strong is not None and reported is not None:
         order = "stated" if kind == "stated" else "reported order"
-        return order, f"phases {_list(profile.strong)} strong, no numbers ({reported.source})"
+        return order, f"{_list(profile.strong)} strong, no numbers ({reported.source})"
     if reported is not None and reported.gap_points is not None:
         return (
             "only a gap",
@@ -54,7 +54,7 @@ def known(profile: PhaseProfile) -> tuple[str, str]:
 
 
 def _list(phases: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(phases)))
+    return f"phase{'s' if len(phases) > 1 else ''} {', '.join(map(str, sorted(phases)))}"
 
 
 def profile_table(entries: Sequence[ProfileEntry]) -> Table:
