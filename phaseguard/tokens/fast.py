@@ -63,7 +63,7 @@ class FastReader:
     Args:
         backend: the library's tokenizer, without added vocabulary.
         vocabulary: spelling in the byte alphabet -> id.
-        normalizes: whether the tokenizer changes text before it reads it; equal byte counts then prove less.
+        normalizes: whether it changes text that is not ASCII: equal byte counts then prove little.
     """
 
     def __init__(self, backend: FlatEncoder, vocabulary: Mapping[str, int], *, normalizes: bool) -> None:
@@ -91,7 +91,7 @@ class FastReader:
         reached = np.concatenate(([0], stops))[cuts]
         agrees = np.diff(reached) == sizes
         if self._normalizes:
-            # A normalizer may reorder marks without changing their number.
+            # A Unicode normal form leaves ASCII alone, but may reorder marks and keep their number.
             for at in np.flatnonzero(agrees).tolist():
                 if not texts[at].isascii():
                     agrees[at] = self._table.spell(ids[cuts[at] : cuts[at + 1]]) == texts[at].encode()

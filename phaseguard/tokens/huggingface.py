@@ -5,120 +5,44 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import TypeVar
 
-import numpy as np
-from tokenizers import Encoding as RawEncoding
 from tokenizers import Tokenizer as RawTokenizer
 
 from phaseguard.tokens.base import Encoding, Fast, Ids, Tokenizer
 from phaseguard.tokens.fast import SAMPLES, FastReader, load_fast_backend
 from phaseguard.tokens.hashing import short_hash
-from phaseguard.tokens.offsets import byte_alphabet, fill_gaps, unusable_text
+from phaseguard.tokens.offsets import byte_alphabet, unusable_text
+from phaseguard.tokens.plain import PlainReader
 from phaseguard.tokens.registry import share
-from phaseguard.tokens.segments import check_composition, composition_sample, cut_points, pieces
 from phaseguard.tokens.sources import ObjectSource, Source
 
 Read = TypeVar("Read", Encoding, Ids)
 
 # Characters to read with ``tokenizers`` before loading the fast reader pays: both then took about a second.
 FAST_AFTER_CHARS = 2_000_000
-# Below this a text is not worth the check, some 10 ms, that it may be cut for the threads of ``tokenizers``.
-CUT_FROM_CHARS = 65_536
-PIECE_CHARS = 4_096
-
-
-def plain_encoder(full: RawTokenizer) -> RawTokenizer:
-    """The same tokenizer without added vocabulary, post-processor, truncation or padding."""
-    plain = RawTokenizer(full.model)
-    if full.normalizer is not None:
-        plain.normalizer = full.normalizer
-    if full.pre_tokenizer is not None:
-        plain.pre_tokenizer = full.pre_tokenizer
-    return plain
-
-
-class PlainReader:
-    """The slow reader, and the oracle of the fast one: ``tokenizers`` without added vocabulary.
-
-    Args:
-        full: the whole tokenizer.
-        cut_from: characters from which a text is encoded in pieces, where its tokenizer allows it.
-        piece_chars: least number of characters in a piece.
-    """
-
-    def __init__(
-        self, full: RawTokenizer, *, cut_from: int = CUT_FROM_CHARS, piece_chars: int = PIECE_CHARS
-    ) -> None:
-        self.full = full
-        self.plain = plain_encoder(full)
-        self._cut_from = cut_from
-        self._piece_chars = piece_chars
-
-    @cached_property
-    def composes(self) -> bool:
-        """Whether text may be cut at its cut points: each is a border of pre-tokens, and no token changes."""
-        pre_tokenizer, text = self.plain.pre_tokenizer, composition_sample()
-        if pre_tokenizer is None:
-            return False
-        borders = {start for _, (start, _) in pre_tokenizer.pre_tokenize_str(text)}
-        return borders.issuperset(cut_points(text).tolist()) and check_composition(self.encode_ids)
-
-    def encode_whole(self, text: str) -> Encoding:
-        """Encode without cutting: the oracle."""
-        return _join([self.plain.encode(text)], [text])
-
-    def encode(self, text: str) -> Encoding:
-        """Encode, in pieces and in parallel when the text is long and may be cut."""
-        if len(text) < self._cut_from or not self.composes:
-            return self.encode_whole(text)
-        parts = pieces(text, self._piece_chars)
-        return _join(self.plain.encode_batch(parts), parts)
-
-    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
-        """Encode many texts, in parallel."""
-        if any(len(text) >= self._cut_from for text in texts):
-            return [self.encode(text) for text in texts]
-        raw = self.plain.encode_batch(list(texts))
-        return [_join([one], [text]) for one, text in zip(raw, texts, strict=True)]
-
-    def encode_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Ids of many short texts, in parallel and without offsets."""
-        return [np.array(one.ids, np.uint32) for one in self.plain.encode_batch_fast(list(texts))]
-
-
-def _join(parts: Sequence[RawEncoding], texts: Sequence[str]) -> Encoding:
-    """One encoding of texts that follow each other."""
-    counts = [len(part) for part in parts]
-    count, sizes = sum(counts), [len(text) for text in texts]
-    ids = np.fromiter(chain.from_iterable(part.ids for part in parts), np.uint32, count)
-    pairs = chain.from_iterable(chain.from_iterable(part.offsets for part in parts))
-    spans = np.fromiter(pairs, np.int64, 2 * count).reshape(count, 2)
-    spans += np.repeat(np.cumsum([0, *sizes[:-1]]), counts)[:, None]
-    starts = spans[:, 0].copy()
-    return Encoding(ids, starts, fill_gaps(starts, spans[:, 1].copy(), sum(sizes)))
+# DeepSeek's file has a sequence of no normalizers.
+NO_NORMALIZER = {"None", "Sequence(normalizers=[])"}
+NORMAL_FORMS = {"NFC()", "NFD()", "NFKC()", "NFKD()", "Sequence(normalizers=[NFC()])"}
 
 
 def load_fast_reader(slow: PlainReader) -> FastReader | None:
     """A fast reader that agrees with ``slow`` on the built-in sample, or None.
 
-    Only byte-level vocabularies have tokens whose lengths add up to the text's, so no other kind is tried.
+    Only byte-level vocabularies have tokens whose lengths add up to the text's, so no other kind is tried; nor
+    is a normalizer that changes ASCII: it could move characters and keep their number.
     """
     vocabulary = slow.plain.get_vocab(with_added_tokens=False)
+    normalizer = repr(slow.plain.normalizer)
     if not byte_alphabet().keys() <= vocabulary.keys() or not _is_byte_level(slow.plain):
+        return None
+    if normalizer not in NO_NORMALIZER | NORMAL_FORMS:
         return None
     backend = load_fast_backend(slow.plain.to_str())
     if backend is None:
         return None
-    reader = FastReader(backend, vocabulary, normalizes=_normalizes(slow.plain))
+    reader = FastReader(backend, vocabulary, normalizes=normalizer in NORMAL_FORMS)
     return reader if reader.agrees_with([slow.encode_whole(text) for text in SAMPLES]) else None
-
-
-def _normalizes(plain: RawTokenizer) -> bool:
-    # DeepSeek's file has a sequence of no normalizers; the repr of every real one names its arguments.
-    normalizer = plain.normalizer
-    return normalizer is not None and repr(normalizer) != "Sequence(normalizers=[])"
 
 
 def _is_byte_level(plain: RawTokenizer) -> bool:

@@ -14,7 +14,8 @@ from pydoc_data.topics import topics
 import pytest
 
 from phaseguard.tokens import load_tokenizer
-from phaseguard.tokens.huggingface import HuggingFaceTokenizer, PlainReader
+from phaseguard.tokens.huggingface import HuggingFaceTokenizer
+from phaseguard.tokens.plain import PlainReader
 
 TOKENS = 131_072
 CJK = "中文文档：钥匙串服务。カタカナとひらがな、漢字。한국어 문장입니다. "

@@ -78,6 +78,7 @@ MADE: dict[str, Callable[[], Tokenizer]] = {
     "llama3-like": lambda: _byte_level(_split(LLAMA_3), ignore_merges=True),
     "qwen-like": lambda: _byte_level(_split(QWEN), normalizers.NFC()),
     "o200k-like": lambda: _byte_level(_split(O200K)),
+    "lowercase": lambda: _byte_level(_split(QWEN), normalizers.Lowercase()),
     "nfkc": lambda: _byte_level(_split(QWEN), normalizers.NFKC()),
     "metaspace": _metaspace,
     "wordpiece": _wordpiece,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from phaseguard.tokens import Encoding, load_tokenizer
 from phaseguard.tokens.fast import SAMPLES
-from phaseguard.tokens.huggingface import PlainReader, load_fast_reader
+from phaseguard.tokens.huggingface import load_fast_reader
+from phaseguard.tokens.plain import PlainReader
 
 FRAGMENTS = [
     *(

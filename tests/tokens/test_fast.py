@@ -155,7 +155,7 @@ def test_policies(case_of, monkeypatch):
 
 def test_only_byte_level_vocabularies_are_tried(case_of, monkeypatch):
     monkeypatch.setattr(huggingface, "load_fast_backend", lambda text: pytest.fail("was tried"))
-    for name in ("metaspace", "wordpiece", "gpt2-prefix"):
+    for name in ("metaspace", "wordpiece", "gpt2-prefix", "lowercase"):
         assert fresh(case_of(name)).warm_up() == "tokenizers"
 
 

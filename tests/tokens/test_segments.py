@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phaseguard.tokens import composes, cut_points, load_tokenizer
-from phaseguard.tokens.huggingface import PlainReader
+from phaseguard.tokens.plain import PlainReader
 from phaseguard.tokens.segments import check_composition, composition_sample, pieces
 
-CUTTABLE = {"deepseek-v4", "llama3-like", "qwen-like", "o200k-like", "nfkc", "wordpiece"}
+CUTTABLE = {"deepseek-v4", "llama3-like", "qwen-like", "o200k-like", "nfkc", "wordpiece", "lowercase"}
 TEXT = st.lists(
     st.sampled_from(["a", "B1", " ", "\n", "\r\n", "/", "\n\n", "é", "\u3000", "."]), max_size=40
 ).map("".join)
