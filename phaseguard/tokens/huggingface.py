@@ -29,7 +29,7 @@ NORMAL_FORMS = {"NFC()", "NFD()", "NFKC()", "NFKD()", "Sequence(normalizers=[NFC
 def load_fast_reader(slow: PlainReader) -> FastReader | None:
     """A fast reader that agrees with ``slow`` on the built-in sample, or None.
 
-    Only byte-level vocabularies have tokens whose lengths add up to the text's, so no other kind is tried; nor
+    Only byte-level vocabularies have tokens whose lengths add up to the text's, so no other is tried; nor
     is a normalizer that changes ASCII: it could move characters and keep their number.
     """
     vocabulary = slow.plain.get_vocab(with_added_tokens=False)
