@@ -7,23 +7,33 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from phaseguard.normalize import markup, quoting
+from phaseguard.normalize.source import Source
 
 _PAIRED = "|".join(markup.PAIRED_TAGS)
 _OPENER = re.compile(
-    rf"""\n(?P<indent>[ \t]*)(?=[`~<$\\/@\[{{di*+-]|INSERT|CREATE|UPDATE)(?:
+    rf"""\n(?P<indent>[ \t]*)(?=[`~<$\\/@\[{{di*+=\#-]|INSERT|CREATE|UPDATE)(?:
       (?P<fence>`{{3,}}|~{{3,}})
-    | (?P<html><(?:!--|\?|!\[CDATA\[|![A-Za-z]|(?:{_PAIRED})\b))
-    | (?P<math>\$\$|\\\[|\\begin\{{)
+    | (?P<html><(?:!--|\?|!\[CDATA\[|![A-Za-z]|(?i:{_PAIRED})\b))
+    | (?P<math>\$\$|\\\[)
+    | (?P<environment>\\begin\{{)
     | (?P<armour>-----BEGIN[ ])
     | (?P<conflict><<<<<<<(?=[ \n\r]))
     | (?P<diff>diff[ ]--git[ ]|@@[ ]-\d|---[ ]\S)
-    | (?P<comment>/\*)
+    | (?P<comment>/\*|<\#|\#\[=*\[|--\[=*\[|=(?:pod|head\d|over|item|encoding|begin|for)\b)
     | (?P<json>[\[{{])
     | (?P<sql>INSERT[ ]INTO[ ]|CREATE[ ](?:TABLE|VIEW|TRIGGER|FUNCTION|OR)[ ]|UPDATE[ ]\S+[ ]SET[ ])
     )""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
-_INLINE = re.compile(r"\"\"\"|'''|<<[-~]?[ ]*(?=['\"]?[A-Za-z_])")
+_INLINE = {
+    '"""': "triple",
+    "\'\'\'": "triple",
+    "<<": "heredoc",
+    ',"': "cell",
+    ';"': "cell",
+    '\t"': "cell",
+}
+_HEREDOC_MARK = re.compile(r"<<[-~]?[ ]*['\"]?[A-Za-z_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +46,11 @@ class Zone:
     solid: bool = False
 
 
-Handler = Callable[[str, int, int], "int | None"]
+Handler = Callable[[Source, int, int], "int | None"]
 _ENDS: dict[str, Handler] = {
     "html": markup.end_of_html,
     "math": quoting.end_of_math,
+    "environment": quoting.end_of_environment,
     "armour": quoting.end_of_armour,
     "conflict": quoting.end_of_conflict,
     "diff": quoting.end_of_diff,
@@ -48,7 +59,9 @@ _ENDS: dict[str, Handler] = {
     "sql": quoting.end_of_sql,
     "triple": quoting.end_of_triple,
     "heredoc": quoting.end_of_heredoc,
+    "cell": quoting.end_of_quoted_cell,
 }
+_SOLID = frozenset({"fence", "math"})
 
 
 def find_zones(text: str) -> Iterator[Zone]:
@@ -57,8 +70,9 @@ def find_zones(text: str) -> Iterator[Zone]:
     >>> [(z.kind, z.start, z.end, z.solid) for z in find_zones("A\n\n```\nb\n\n\nc\n```\n\nD\n")]
     [('fence', 3, 16, True)]
     """
-    front = markup.end_of_front_matter(text)
+    source = Source(text)
     at = 0
+    front = markup.end_of_front_matter(text)
     if front:
         yield Zone(0, front, "front-matter")
         at = front
@@ -66,26 +80,24 @@ def find_zones(text: str) -> Iterator[Zone]:
         if start < at:
             continue
         if kind == "fence":
-            end, solid = markup.end_of_fence(text, start, mark, at), True
+            end = markup.end_of_fence(source, start, mark, at)
         else:
-            end, solid = _ENDS[kind](text, start, mark), kind == "math"
+            end = _ENDS[kind](source, start, mark)
         if end is not None:
-            at = _line_end(text, end)
-            yield Zone(start, at, kind, solid)
+            at = source.line_end(end)
+            yield Zone(start, at, kind, kind in _SOLID)
 
 
-def _openers(text: str) -> Iterator[tuple[int, int, str]]:
+def _openers(text: str) -> list[tuple[int, int, str]]:
     """Line start, offset of the opening mark, and kind, in ascending order."""
     found = [(m.start(), m.end("indent") - 1, m.lastgroup or "") for m in _OPENER.finditer("\n" + text)]
-    if '"""' in text or "'''" in text or "<<" in text:
-        for m in _INLINE.finditer(text):
-            kind = "heredoc" if m[0].startswith("<<") else "triple"
-            found.append((text.rfind("\n", 0, m.start()) + 1, m.start(), kind))
+    before = len(found)
+    for mark, kind in _INLINE.items():
+        at = text.find(mark)
+        while at >= 0:
+            if kind != "heredoc" or _HEREDOC_MARK.match(text, at):
+                found.append((text.rfind("\n", 0, at) + 1, at, kind))
+            at = text.find(mark, at + len(mark))
+    if len(found) > before:
         found.sort()
-    yield from found
-
-
-def _line_end(text: str, offset: int) -> int:
-    """Offset of the newline that ends the line an offset lies in, a carriage return left inside."""
-    end = text.find("\n", offset)
-    return len(text) if end < 0 else end
+    return found

@@ -101,6 +101,9 @@ def is_yaml(lines: Sequence[str]) -> bool:
     nested = sum(1 for match in keys if match.start("key") > 0)
     if nested and any(not (match["value"] or "").count(" ") >= 2 for match in keys if match.start("key") > 0):
         return True
+    values = [match["value"] or "" for match in keys]
+    if len(keys) == len(lines) >= 2 and all(value and " " not in value for value in values):
+        return True
     low = [match for match in keys if match["key"][0].islower() or "_" in match["key"]]
     return len(low) == len(keys) and 2 * len(keys) > len(lines)
 

@@ -13,6 +13,7 @@ from phaseguard.text import Edit, make_edit
 
 _INNER_RUN = re.compile(r"(?<=\S)  +(?=[^\s])")
 _TITLE_SLACK = 3
+_MARKS = "#/;-*=~ "
 _NOT_CODE = frozenset("diff patch text txt csv tsv markdown md rst json jsonl log console output".split())
 _BANNER = re.compile(r"\n[ \t]*(?P<mark>#|//|--|;|/?\*|\"\"\"|''')?[ ]?(?P<rule>([=\-*_~#+─━═])(?:\3{2,}|(?: \3){2,}))"
                      r"(?P<close>[ ]?(?:\*/|\"\"\"|'''))?[ \t]*(?=\n|\Z)")
@@ -86,15 +87,18 @@ def _is_banner(blocks: BlockMap, match: re.Match[str], start: int) -> bool:
 
 
 def _underlines(text: str, match: re.Match[str]) -> bool:
-    """Whether a tight rule has about the length of the line above it, as a title's underline has."""
-    rule = match["rule"]
+    """Whether a tight rule has about the length of the title above or below it, in the same comment or string."""
+    rule, mark = match["rule"], match["mark"] or ""
     if rule[1] == " ":
         return False
-    above = text[text.rfind("\n", 0, max(0, match.start() - 1)) + 1 : max(0, match.start() - 1)]
-    title = above.strip().lstrip("#/;-*\"' ").rstrip()
-    return bool(title) and abs(len(title) - len(rule)) <= _TITLE_SLACK
-
-
+    start, end = match.start(), match.end()
+    above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : max(0, start - 1)].strip()
+    below = text[end : text.find("\n", end) if text.find("\n", end) >= 0 else len(text)].strip()
+    return any(
+        line.startswith(mark) and 0 <= abs(len(line.lstrip(_MARKS)) - len(rule)) <= _TITLE_SLACK
+        for line in (above, below)
+        if line.strip(_MARKS)
+    )
 
 
 FULL_RULES: tuple[Rule, ...] = (collapse_inner_blanks, drop_common_indent, shorten_banners)

@@ -25,7 +25,7 @@ _PYTHON = rf"""
   | (?:return|raise|yield|del|assert)[ ](?:[\w.]+[(\[][^\n]*|[^\n]*[)\]}}]|[\w.]+[ ][-+*/%<>=!]+[ ][^\n]*){_END}
   | (?:return|raise|global|nonlocal|del)[ ][\w.'"]+{_END}(?=\n[ ]|\Z) | print[ ]["']
   | (?:pass|break|continue|return|fi|done|esac|then|do|end|endif|endfunction|begin){_END}
-  | @[\w.]+(?:\([^\n]*)?{_END}
+  | @\w | __[A-Z]+__{_END}
   | >>>[ ] | \.\.\.[ ] | In[ ]\[\d+\]: | Out\[\d+\]:
   | Traceback[ ]\( | File[ ]"[^"\n]*",[ ]line
   | [\w.]*Error:[ ]
@@ -36,8 +36,7 @@ _STATEMENTS = rf"""
         (?::[ ]?[\w\[\]., |"']+)?[ ]*(?:[-+*/|&%^:?]|\*\*|//|<<|>>)?=(?![=>])[ ]*\S
   | [\w.]+\([^\n]*\)[;,]?{_END}
   | [a-z_][\w.]*\([^)\n]*{_END}
-  | [}})\]]+[;,)]*{_END}
-  | [}})\]]+[ ]*(?:else|catch|finally|while|as|from|\))
+  | [}}\]] | \)[;,)]*{_END}
   | (?:return|break|continue|goto|throw|use|using|import|package|namespace|include)\b[^\n]*;{_END}
   | (?:public|private|protected|static|const|let|var|export|extern|typedef|struct|enum|union|inline
       |unsigned|void|int|char|float|double|bool|auto|template|namespace|fn|func|function|impl|pub|mod
@@ -49,6 +48,10 @@ _STATEMENTS = rf"""
 """
 
 _SHELL = rf"""
+    (?:ifdef|ifndef|ifeq|ifneq|endif|endef|override|vpath|undefine)\b | include[ ]\$ | REM[ ] | rem[ ] | ::
+  | (?:syn|syntax|hi|highlight|unlet|runtime|autocmd|setlocal|command|augroup)!?[ ](?:[\w:/.]+[ ]?){{1,3}}[^\n.]*{_END}
+  | "[ ] | [A-Z][a-z]+-[A-Z][A-Za-z]+[ ]["'$-] | call[ ][<\w:]+\( | sub[ ]\w+[ ]*[{{;]
+  |
     [$%>][ ]\S | \$[({{\w] | [\w-]+@[\w.-]+[:~][^\n]*[$\#]
   | (?:export|alias|unset|source|sudo|echo|cd|mkdir|rm|cp|mv|apt|apt-get|pip|npm|git|docker|curl|wget|chmod
       |cat|grep|sed|awk|set|local|readonly|shift|trap|exec|eval|printf|test)[ ]
