@@ -174,6 +174,12 @@ class TiktokenTokenizer:
             return [read(text, disallowed_special=()) for text in texts]
         except (UnicodeEncodeError, TypeError) as error:
             raise unusable_text(texts, error) from error
+        except ValueError as error:
+            longest = max(map(len, texts))
+            raise TokenizerError(
+                f"tiktoken gave up on a text of up to {longest:,} characters ({error}): it holds a run of one kind "
+                "of character that is too long for its regular expression. Shorten that run."
+            ) from error
 
     def special_id(self, spelling: str) -> int | None:
         """Id of a special token by its spelling, or None when it is not one."""

@@ -66,6 +66,11 @@ def test_lone_surrogates_and_other_types(name, fast):
         tokenizer.encode("\udc00")
 
 
+def test_a_text_that_tiktoken_gives_up_on():
+    with pytest.raises(TokenizerError, match=r"gave up on a text of up to 3,000,000 characters .* Shorten"):
+        load_tokenizer("o200k_base").encode(" " * 3_000_000)
+
+
 def test_special_tokens_of_deepseek():
     tokenizer = load_tokenizer("deepseek-v4")
     ids = {
