@@ -27,7 +27,7 @@ _OPENER = re.compile(
 )
 _INLINE = {
     '"""': "triple",
-    "\'\'\'": "triple",
+    "'''": "triple",
     "<<": "heredoc",
     ',"': "cell",
     ';"': "cell",

@@ -59,7 +59,9 @@ def normalize(text: str, level: Level = "safe") -> Normalized:
     [(11, 'trailing-blanks'), (12, 'surplus-blank-lines')]
     """
     if not isinstance(text, str):
-        raise InputError(f"normalize() takes a string, not {type(text).__name__}: decode or serialize it first.")
+        raise InputError(
+            f"normalize() takes a string, not {type(text).__name__}: decode or serialize it first."
+        )
     if level not in LEVELS:
         raise InputError(f"There is no level {level!r}. {did_you_mean(str(level), LEVELS)}")
     edits: tuple[Edit, ...] = ()

@@ -15,8 +15,10 @@ _INNER_RUN = re.compile(r"(?<=\S)  +(?=[^\s])")
 _TITLE_SLACK = 3
 _MARKS = "#/;-*=~ "
 _NOT_CODE = frozenset("diff patch text txt csv tsv markdown md rst json jsonl log console output".split())
-_BANNER = re.compile(r"\n[ \t]*(?P<mark>#|//|--|;|/?\*|\"\"\"|''')?[ ]?(?P<rule>([=\-*_~#+─━═])(?:\3{2,}|(?: \3){2,}))"
-                     r"(?P<close>[ ]?(?:\*/|\"\"\"|'''))?[ \t]*(?=\n|\Z)")
+_BANNER = re.compile(
+    r"\n[ \t]*(?P<mark>#|//|--|;|/?\*|\"\"\"|''')?[ ]?(?P<rule>([=\-*_~#+─━═])(?:\3{2,}|(?: \3){2,}))"
+    r"(?P<close>[ ]?(?:\*/|\"\"\"|'''))?[ \t]*(?=\n|\Z)"
+)
 
 
 def collapse_inner_blanks(blocks: BlockMap) -> Iterator[Edit]:
@@ -58,11 +60,11 @@ def drop_common_indent(blocks: BlockMap) -> Iterator[Edit]:
 
 
 def shorten_banners(blocks: BlockMap) -> Iterator[Edit]:
-    r'''Bring comment and docstring lines that are one long rule to one length.
+    r"""Bring comment and docstring lines that are one long rule to one length.
 
     >>> [e.replacement for e in shorten_banners(BlockMap("```python\n# =======\nx = 8\n```\n"))]
     ['===']
-    '''
+    """
     text = blocks.text
     for match in _BANNER.finditer("\n" + text):
         start, rule = match.start("rule") - 1, match["rule"]
@@ -83,7 +85,9 @@ def _is_banner(blocks: BlockMap, match: re.Match[str], start: int) -> bool:
         return zone.kind == "comment" or (zone.kind == "fence" and not set(info[:1]) & _NOT_CODE)
     segment = blocks.segment_at(start)
     lines = segment.kind is Kind.ZONE and blocks.text[segment.start : segment.end].split("\n")
-    return bool(lines) and all(line.lstrip().startswith(match["mark"]) or CODE_LINE.match("\n" + line) for line in lines)
+    return bool(lines) and all(
+        line.lstrip().startswith(match["mark"]) or CODE_LINE.match("\n" + line) for line in lines
+    )
 
 
 def _underlines(text: str, match: re.Match[str]) -> bool:

@@ -6,7 +6,7 @@ import re
 from enum import Enum
 
 from phaseguard.normalize import data
-from phaseguard.normalize.lines import LIST_LINE, RULE_LINE, has_zone_line
+from phaseguard.normalize.lines import LIST_LINE, RULE_LINE, has_picture, has_zone_line
 
 
 class Kind(Enum):
@@ -138,13 +138,12 @@ def _judge_lines(lines: list[str]) -> Kind:
             return Kind.ZONE
     kept = [line for line in lines if not RULE_LINE.fullmatch(line)]
     padded = "\n" + "\n".join(kept)
-    if "\t" in padded or not any(map(str.isalpha, padded)) or has_zone_line(padded + "\n"):
+    if "\t" in padded or has_picture(padded) or has_zone_line(padded + "\n"):
         return Kind.ZONE
-    if data.is_numeric(padded) or data.is_symbolic(padded) or data.is_data(kept, padded):
+    if not any(map(str.isalpha, padded)) or data.is_numeric(padded) or data.is_symbolic(padded) or data.is_data(kept, padded):
         return Kind.ZONE
     return Kind.PROSE
 
 
 def _level(line: str) -> int:
     return len(line) - len(line.lstrip("#"))
-

@@ -14,7 +14,9 @@ _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _DIFF_HEAD = re.compile(
     r"(?:diff |index |--- |\+\+\+ |(?:old|new|deleted|new file|similarity|rename|copy|dissimilarity) |Binary )"
 )
-_STRING_HEAD = re.compile(r"(?:.*(?:[=(\[{,:+%]|\b(?:return|yield|in|and|or|assert|raise|not))[ ]*)?[rRbBuUfF]{0,2}")
+_STRING_HEAD = re.compile(
+    r"(?:.*(?:[=(\[{,:+%]|\b(?:return|yield|in|and|or|assert|raise|not))[ ]*)?[rRbBuUfF]{0,2}"
+)
 _HEREDOC = re.compile(r"<<[-~]?[ ]*(['\"]?)(\w+)\1")
 _COMMENTS = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 _ENVIRONMENT = re.compile(r"\\begin\{([^{}\n]*)\}")
@@ -71,7 +73,11 @@ def end_of_comment(source: Source, start: int, mark: int) -> int | None:
     if text[mark] == "=":
         if mark > start:
             return None
-        return source.find("\n=end", mark) if text.startswith("=begin\n", mark) else source.find("\n=cut", mark) or len(text)
+        return (
+            source.find("\n=end", mark)
+            if text.startswith("=begin\n", mark)
+            else source.find("\n=cut", mark) or len(text)
+        )
     bars = text.find("[", mark + 3) - text.find("[", mark) - 1
     return source.find("]" + "=" * max(0, bars) + "]", mark)
 

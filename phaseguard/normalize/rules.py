@@ -173,7 +173,10 @@ def may_apply(text: str) -> bool:
         or "\n\n\n" in text
         or _UNTIDY_END.search(text) is not None
         or characters.has_zero_width(text)
-        or any(canonical_rule(_line_at(text, m.end())) != _line_at(text, m.end()) for m in _LONE_RULE.finditer(text))
+        or any(
+            canonical_rule(_line_at(text, m.end())) != _line_at(text, m.end())
+            for m in _LONE_RULE.finditer(text)
+        )
     )
 
 

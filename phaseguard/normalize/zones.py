@@ -83,7 +83,9 @@ class BlockMap:
         last = max(start + 1, stop)
         block = self.block_at(start)
         while block < len(self._starts) and self._starts[block] < last:
-            if any(s.kind is not Kind.PROSE and s.start < last and start < s.end for s in self.segments(block)):
+            if any(
+                s.kind is not Kind.PROSE and s.start < last and start < s.end for s in self.segments(block)
+            ):
                 return True
             if start < self._ends[block] and self.in_code_span(start, last):
                 return True
@@ -100,7 +102,9 @@ class BlockMap:
         """Numbers of the gaps that are more than one empty line."""
         returns = "\r" in self.text
         pairs = enumerate(zip(self._gap_starts, self._gap_ends, strict=True))
-        return [n for n, (start, end) in pairs if end - start != 2 or (returns and self.text[start - 1] == "\r")]
+        return [
+            n for n, (start, end) in pairs if end - start != 2 or (returns and self.text[start - 1] == "\r")
+        ]
 
     def gap(self, number: int) -> Break:
         """The gap behind the block of that number, open or not."""
@@ -239,4 +243,3 @@ class BlockMap:
                 zone = Zone(start, end, zone.kind, zone.solid)
             found.append(zone)
         return found
-
