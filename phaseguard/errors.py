@@ -34,6 +34,10 @@ class PassageNotFoundError(InputError):
     """A key passage or answer that does not occur in the prompt."""
 
 
+class KernelError(PhaseGuardError):
+    """Arrays or settings that a compression kernel cannot use."""
+
+
 class MissingExtraError(PhaseGuardError):
     """An optional dependency that is not installed; the message names the extra."""
 
