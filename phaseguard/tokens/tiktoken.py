@@ -177,7 +177,7 @@ class TiktokenTokenizer:
         except ValueError as error:
             longest = max(map(len, texts))
             raise TokenizerError(
-                f"tiktoken gave up on a text of up to {longest:,} characters ({error}): it holds a run of one "
+                f"tiktoken gave up on a text of up to {longest:,} characters ({error}): it has a run of one "
                 "kind of character that is too long for its regular expression. Shorten that run."
             ) from error
 
