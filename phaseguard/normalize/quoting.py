@@ -51,7 +51,8 @@ def end_of_environment(source: Source, start: int, mark: int) -> int | None:
 def end_of_armour(source: Source, start: int, mark: int) -> int | None:
     """End of a PEM or PGP block."""
     label = source.text[mark + len("-----BEGIN ") : source.line_end(mark)]
-    return source.find("-----END " + label.strip().rstrip("-"), mark)
+    ended = "PGP SIGNATURE" if label.startswith("PGP SIGNED") else label.strip().rstrip("-")
+    return source.find("-----END " + ended, mark)
 
 
 def end_of_conflict(source: Source, start: int, mark: int) -> int | None:

@@ -98,7 +98,20 @@ BLOCKS = [
 ]
 PADS = (" \n", "\t \n", " \t \t\n", " \t \t \t\n")
 DECORATION = frozenset(" \t\r\n\u200b\u200c\u200d\u2060\ufeff=-*_~#+─━═")
-JOINTS = ["\n\n", "\n\n", "\n", "\n\n\n", "\n\n\n\n\n", "\n \n", "\n\t\n\n", " \n\n", "  \n", "\r\n\r\n", "\r\n", " \r\n \r\n"]
+JOINTS = [
+    "\n\n",
+    "\n\n",
+    "\n",
+    "\n\n\n",
+    "\n\n\n\n\n",
+    "\n \n",
+    "\n\t\n\n",
+    " \n\n",
+    "  \n",
+    "\r\n\r\n",
+    "\r\n",
+    " \r\n \r\n",
+]
 EDGES = ["", "\n", "\n\n\n", "  \n\n", " ", "\r\n", "\ufeff", "\t"]
 
 blocks = st.sampled_from(BLOCKS)

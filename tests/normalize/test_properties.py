@@ -91,7 +91,8 @@ def test_a_pad_at_a_break_is_removed_and_moves_no_break(text: str, data: st.Data
         padded = text[: found.end] + pad + text[found.end :]
         assert normalize(padded).text == text
         moved = [
-            (b.start + len(pad) * (n > number), b.end + len(pad) * (n >= number)) for n, b in enumerate(breaks)
+            (b.start + len(pad) * (n > number), b.end + len(pad) * (n >= number))
+            for n, b in enumerate(breaks)
         ]
         assert [(b.start, b.end) for b in BlockMap(padded).breaks(0, len(padded))] == moved
         assert render(padded) == render(text)

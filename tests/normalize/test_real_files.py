@@ -84,7 +84,13 @@ def inventory() -> list[dict[str, object]]:
     rng = random.Random(3)
     note = "First line.\n\n\n\nSecond, with a trailing blank. \nThird"
     return [
-        {"id": n, "name": f"part {n}", "price": rng.random(), "tags": ["a", "b"], "note": note if n % 5 == 0 else ""}
+        {
+            "id": n,
+            "name": f"part {n}",
+            "price": rng.random(),
+            "tags": ["a", "b"],
+            "note": note if n % 5 == 0 else "",
+        }
         for n in range(40)
     ]
 
@@ -100,7 +106,9 @@ def as_csv(delimiter: str, end: str) -> str:
 def as_sql() -> str:
     with sqlite3.connect(":memory:") as db:
         db.execute("CREATE TABLE parts (\n  id INTEGER PRIMARY KEY,\n\n\n  name TEXT,\n  note TEXT\n)")
-        db.executemany("INSERT INTO parts VALUES (?, ?, ?)", [(r["id"], r["name"], r["note"]) for r in inventory()])
+        db.executemany(
+            "INSERT INTO parts VALUES (?, ?, ?)", [(r["id"], r["name"], r["note"]) for r in inventory()]
+        )
         text = "\n".join(db.iterdump()) + "\n"
     db.close()
     return text
@@ -168,7 +176,22 @@ def test_made_file_inside_a_prompt_is_unchanged(kind: str) -> None:
     check_in_prompt(MADE[kind].strip("\r\n"))
 
 
-SUFFIXES = [".json", ".yaml", ".yml", ".csv", ".sql", ".log", ".toml", ".c", ".h", ".sh", ".html", ".js", ".css", ".cfg"]
+SUFFIXES = [
+    ".json",
+    ".yaml",
+    ".yml",
+    ".csv",
+    ".sql",
+    ".log",
+    ".toml",
+    ".c",
+    ".h",
+    ".sh",
+    ".html",
+    ".js",
+    ".css",
+    ".cfg",
+]
 
 
 @pytest.mark.slow
