@@ -1,7 +1,7 @@
-"""Normalizing: what is decoration in a prompt goes, everything else stays byte for byte.
+r"""Normalizing: what is decoration in a prompt goes, everything else stays byte for byte.
 
->>> normalize("One.  \\n\\n\\nTwo.\\n").text
-'One.\\n\\nTwo.\\n'
+>>> normalize("One.  \n\n\nTwo.\n").text
+'One.\n\nTwo.\n'
 """
 
 from phaseguard.normalize.core import LEVELS, Level, Normalized, normalize

@@ -10,7 +10,8 @@ from phaseguard.text import Edit, apply_edits, invert_edits, make_edit
 def without_overlaps(edits: Iterable[Edit]) -> list[Edit]:
     """Sort edits and keep the first of those that overlap; the next pass finds what is left.
 
-    >>> [e.start for e in without_overlaps([make_edit("abc", 1, 3, "", "x"), make_edit("abc", 0, 2, "", "y")])]
+    >>> edits = [make_edit("abc", 1, 3, "", "x"), make_edit("abc", 0, 2, "", "y")]
+    >>> [e.start for e in without_overlaps(edits)]
     [0]
     """
     kept: list[Edit] = []

@@ -1,4 +1,4 @@
-"""One scan of a whole text for constructs that reach across blank lines: fences, comments, math, diffs, JSON."""
+"""One scan of a whole text for constructs that reach across blank lines: fences, comments, diffs, JSON."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from phaseguard.normalize import markup, quoting
-from phaseguard.normalize.source import Source
+from phaseguard.normalize import markup, quoting, words
+from phaseguard.normalize.source import Opening, Source
 
-_PAIRED = "|".join(markup.PAIRED_TAGS)
+_PAIRED = "|".join(sorted(words.PAIRED_TAGS))
 _OPENER = re.compile(
     rf"""\n(?P<indent>[ \t]*)(?=[`~<$\\/@\[{{di*+=\#-]|INSERT|CREATE|UPDATE)(?:
       (?P<fence>`{{3,}}|~{{3,}})
@@ -46,7 +46,7 @@ class Zone:
     solid: bool = False
 
 
-Handler = Callable[[Source, int, int], "int | None"]
+Handler = Callable[[Opening], "int | None"]
 _ENDS: dict[str, Handler] = {
     "html": markup.end_of_html,
     "math": quoting.end_of_math,
@@ -80,9 +80,9 @@ def find_zones(text: str) -> Iterator[Zone]:
         if start < at:
             continue
         if kind == "fence":
-            end = markup.end_of_fence(source, start, mark, at)
+            end = markup.end_of_fence(Opening(source, start, mark), at)
         else:
-            end = _ENDS[kind](source, start, mark)
+            end = _ENDS[kind](Opening(source, start, mark))
         if end is not None:
             at = source.line_end(end)
             yield Zone(start, at, kind, kind in _SOLID)

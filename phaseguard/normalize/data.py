@@ -1,4 +1,4 @@
-"""Blocks of data without a fence: columns, CSV, YAML, mail headers. Each test is one pure function on lines."""
+"""Blocks of data without a fence: columns, CSV, YAML, headers. Each test is one pure function on lines."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-HTML_NAMES = frozenset(
-    "a abbr address article aside audio b base blockquote body br button canvas caption center code col colgroup "
-    "dd del details dialog dir div dl dt em embed fieldset figcaption figure font footer form frame frameset h1 h2 "
-    "h3 h4 h5 h6 head header hr html i iframe img input ins kbd label legend li link main map menu meta nav "
-    "noscript object ol optgroup option p param picture pre s samp script section select small span strong style "
-    "sub summary sup svg table tbody td template textarea tfoot th thead title tr track tt u ul var video".split()
-)
 _KEY = re.compile(r"[ \t]*(?:- )*['\"]?(?P<key>[A-Za-z_][\w./-]*)['\"]?:(?:[ \t]+(?P<value>\S.*)|$)")
 _MAIL = re.compile(
     r"(?:From|To|Cc|Bcc|Subject|Date|Sent|Reply-To|Message-ID|Received|Return-Path|Delivered-To|In-Reply-To"
@@ -114,7 +107,7 @@ def is_headers(lines: Sequence[str]) -> bool:
 
 
 def is_numeric(padded: str) -> bool:
-    """Whether digits and signs outweigh the letters; bytes, for speed: every byte above ASCII is a letter's."""
+    """Whether digits and signs outweigh the letters; in bytes, for speed: above ASCII all are letters."""
     dense = padded.encode("utf-8", "surrogatepass").translate(None, b" \n")
     return 3 * len(dense.translate(None, _NO_LETTERS)) < len(dense)
 

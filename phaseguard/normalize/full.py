@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from phaseguard.normalize import words
 from phaseguard.normalize.lines import CODE_LINE, LIST_LINE, RULE_LINE
 from phaseguard.normalize.prose import Kind
 from phaseguard.normalize.rules import Rule, canonical_rule
@@ -14,7 +15,6 @@ from phaseguard.text import Edit, make_edit
 _INNER_RUN = re.compile(r"(?<=\S)  +(?=[^\s])")
 _TITLE_SLACK = 3
 _MARKS = "#/;-*=~ "
-_NOT_CODE = frozenset("diff patch text txt csv tsv markdown md rst json jsonl log console output".split())
 _BANNER = re.compile(
     r"\n[ \t]*(?P<mark>#|//|--|;|/?\*|\"\"\"|''')?[ ]?(?P<rule>([=\-*_~#+─━═])(?:\3{2,}|(?: \3){2,}))"
     r"(?P<close>[ ]?(?:\*/|\"\"\"|'''))?[ \t]*(?=\n|\Z)"
@@ -46,8 +46,8 @@ def drop_common_indent(blocks: BlockMap) -> Iterator[Edit]:
     ['    ', '    ']
     """
     text = blocks.text
-    lines = [m for m in re.finditer(r"^([ \t]*)\S.*$", text, re.MULTILINE)]
-    if not lines or not text[blocks.lead : blocks.lead + 1] in (" ", "\t"):
+    lines = list(re.finditer(r"^([ \t]*)\S.*$", text, re.MULTILINE))
+    if not lines or text[blocks.lead : blocks.lead + 1] not in (" ", "\t"):
         return
     indent = min((m[1] for m in lines), key=len)
     if not indent or not all(m[1].startswith(indent) for m in lines):
@@ -82,16 +82,16 @@ def _is_banner(blocks: BlockMap, match: re.Match[str], start: int) -> bool:
         return False
     if zone is not None:
         info = blocks.text[zone.start : zone.end].split("\n", 1)[0].lstrip(" `~").split()
-        return zone.kind == "comment" or (zone.kind == "fence" and not set(info[:1]) & _NOT_CODE)
+        return zone.kind == "comment" or (zone.kind == "fence" and not set(info[:1]) & words.TEXT_FENCES)
     segment = blocks.segment_at(start)
-    lines = segment.kind is Kind.ZONE and blocks.text[segment.start : segment.end].split("\n")
-    return bool(lines) and all(
-        line.lstrip().startswith(match["mark"]) or CODE_LINE.match("\n" + line) for line in lines
-    )
+    if segment.kind is not Kind.ZONE:
+        return False
+    mark, lines = match["mark"], blocks.text[segment.start : segment.end].split("\n")
+    return all(line.lstrip().startswith(mark) or CODE_LINE.match("\n" + line) for line in lines)
 
 
 def _underlines(text: str, match: re.Match[str]) -> bool:
-    """Whether a tight rule has about the length of the title above or below it, in the same comment or string."""
+    """Whether a tight rule has about the length of a title beside it, in the same comment or string."""
     rule, mark = match["rule"], match["mark"] or ""
     if rule[1] == " ":
         return False

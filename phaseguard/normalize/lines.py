@@ -91,7 +91,9 @@ def _lines_like(*patterns: str) -> re.Pattern[str]:
     return re.compile(_LEAD + "(?:" + "|".join(patterns) + ")", re.VERBOSE)
 
 
-_ENDS = re.compile(r"""\n(?:(?<=[{|]\n)|(?<=[ ]\\\n)|(?<=[ ]\.\.\.\n)|(?<=[)}\]"'=>];\n)|(?<=\)[ ];\n)|(?<=-->\n))""")
+_ENDS = re.compile(
+    r"""\n(?:(?<=[{|]\n)|(?<=[ ]\\\n)|(?<=[ ]\.\.\.\n)|(?<=[)}\]"'=>];\n)|(?<=\)[ ];\n)|(?<=-->\n))"""
+)
 _ALWAYS = _lines_like(
     f"(?=[a-z])(?:{_CODE_LOWER}|{_TEXT_LOWER})",
     f"(?=[A-Z])(?:{_CODE_UPPER}|{_TEXT_UPPER})",
@@ -137,10 +139,7 @@ def has_zone_line(padded: str) -> bool:
     """
     if _ENDS.search(padded) or _ALWAYS.search(padded):
         return True
-    for mark, pattern in _BY_CHARACTER:
-        if mark in padded and pattern.search(padded):
-            return True
-    return False
+    return any(mark in padded and pattern.search(padded) for mark, pattern in _BY_CHARACTER)
 
 
 def has_picture(padded: str) -> bool:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 
 from phaseguard.normalize import markdown
-from phaseguard.normalize.source import Source
+from phaseguard.normalize.source import Opening
 
-PAIRED_TAGS = tuple(
-    "html head body table thead tbody tr ul ol dl div section article nav header footer main aside form select "
-    "svg pre script style textarea details figure blockquote fieldset object template center".split()
-)
 _RAW = ("pre", "script", "style", "textarea")
 _CLOSERS = (("<!--", "-->"), ("<?", "?>"), ("<![cdata[", "]]>"))
 _TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
@@ -38,18 +34,18 @@ def end_of_front_matter(text: str) -> int | None:
     return closed.end() if all(map(_FRONT_LINE.fullmatch, lines)) else None
 
 
-def end_of_fence(source: Source, start: int, mark: int, floor: int) -> int | None:
+def end_of_fence(at: Opening, floor: int) -> int | None:
     r"""End of the fenced block whose opening line starts at ``start``; the text's end when nothing closes it.
 
     None when the marks underline a title, stand in a line of text, or belong to a list or a quotation,
     which ends with its container and is left to the Markdown parser.
 
-    >>> end_of_fence(Source("```\na\n```\nb"), 0, 0, 0)
+    >>> end_of_fence(Opening.of("```\na\n```\nb"), 0)
     9
-    >>> end_of_fence(Source("Title\n~~~~~\n\nText\n"), 6, 6, 0) is None
+    >>> end_of_fence(Opening.of("Title\n~~~~~\n\nText\n", 6), 0) is None
     True
     """
-    text = source.text
+    source, text, start, mark = at.source, at.text, at.start, at.mark
     line = text[mark : source.line_end(mark)].rstrip()
     char = line[0]
     count = len(line) - len(line.lstrip(char))
@@ -74,15 +70,15 @@ def _underlines(text: str, start: int, count: int) -> bool:
     return not before or set(before) == set(text[start : start + 1])
 
 
-def end_of_html(source: Source, start: int, mark: int) -> int | None:
+def end_of_html(at: Opening) -> int | None:
     r"""End of a comment, a processing instruction, or an element with everything in it.
 
-    >>> end_of_html(Source("<div>\n\n<div>a</div>\n</div>\nb"), 0, 0)
+    >>> end_of_html(Opening.of("<div>\n\n<div>a</div>\n</div>\nb"))
     26
-    >>> end_of_html(Source("<!-- a\n\nb -->"), 0, 0)
+    >>> end_of_html(Opening.of("<!-- a\n\nb -->"))
     13
     """
-    text = source.text
+    source, text, mark = at.source, at.text, at.mark
     head = text[mark : mark + 9].lower()
     if head.startswith(("<?xml", "<!doctype")):
         root = _TAG.search(text, mark, mark + _PROLOG)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from itertools import pairwise
 
-from phaseguard.normalize import data
+from phaseguard.normalize import data, words
 from phaseguard.normalize.lines import LIST_LINE, RULE_LINE, has_picture, has_zone_line
 
 
@@ -29,22 +30,12 @@ _PLAIN = re.compile(
     re.VERBOSE,
 )
 _SHAPE = re.compile(
-    r"""\n(?:[-*\d][ .)][ ]?)?\*{0,2}["'(]?(?:[\w./$-]+(?:\(|["']?:(?!\S)|:\d|[ ][-+*/%][ ]|[^\s.,!?)]?(?=\n|\Z))
+    r"""\n(?:[-*\d][ .)][ ]?)?\*{0,2}["'(]?
+    (?:[\w./$-]+(?:\(|["']?:(?!\S)|:\d|[ ][-+*/%][ ]|[^\s.,!?)]?(?=\n|\Z))
     |(?=[a-f]*\d)[0-9a-f]{6,}[ ])""",
     re.VERBOSE,
 )
 _FIRST_WORD = re.compile(r"\n\W*(\w+)")
-_SUSPECTS = frozenset(
-    "if elif for while with try except else finally class def async match case switch public private protected static "
-    "const let var extern void int char func function fn type module return raise yield del assert global nonlocal "
-    "include package namespace use using test print set local export source exec eval shift trap alias unset import "
-    "from echo cd sudo git pip npm docker cat mkdir rm cp mv apt curl wget chmod grep sed awk File SELECT INSERT UPDATE "
-    "DELETE CREATE DROP ALTER WITH FROM WHERE GROUP ORDER HAVING JOIN LEFT RIGHT INNER VALUES SET BEGIN COMMIT PRAGMA "
-    "GRANT REVOKE EXPLAIN DECLARE RETURNS COMMENT AND OR ON TRUNCATE ROLLBACK END OUTER CROSS FULL RUN COPY ADD ENV ARG "
-    "CMD LABEL USER EXPOSE VOLUME WORKDIR ENTRYPOINT TRACE DEBUG INFO NOTICE WARN WARNING ERROR FATAL CRITICAL SEVERE "
-    "GET POST PUT WEBVTT HTTP Traceback Caused Index debug info warn warning error fatal diff index at V D I W E F Mon "
-    "Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-)
 _STOPS = (".  ", ":  ", "?  ", "!  ", ")  ", '"  ')
 _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+(?<!`)\1(?!`)")
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+\s*=\s*(?:\"[^\"\n]*\"|'[^'\n]*'))*)\s*(/?)>")
@@ -81,7 +72,9 @@ def _is_plain(padded: str) -> bool:
         and padded.count(";") == padded.count("; ")
         and padded.count(",") <= padded.count(", ") + padded.count(",\n") + 1
         and _SHAPE.search(padded) is None
-        and (_SUSPECTS.isdisjoint(_FIRST_WORD.findall(padded)) or not has_zone_line(padded + "\n"))
+        and (
+            words.STATEMENT_STARTS.isdisjoint(_FIRST_WORD.findall(padded)) or not has_zone_line(padded + "\n")
+        )
         and not data.is_numeric(padded)
     )
 
@@ -100,7 +93,7 @@ def _judge(padded: str) -> Kind:
 
 
 def _judge_tagged(lines: list[str]) -> Kind:
-    """Tags that a prompt author made up, around nothing or around prose, bound prose; other markup is a zone."""
+    """Tags that a prompt's author made up, around nothing or prose, bound prose; other markup is a zone."""
     inner = lines
     first, last = _TAG_LINE.fullmatch(lines[0]), _TAG_LINE.fullmatch(lines[-1])
     if first and not _is_html(first[2]):
@@ -113,7 +106,7 @@ def _judge_tagged(lines: list[str]) -> Kind:
 
 
 def _is_html(name: str) -> bool:
-    return name.lower() in data.HTML_NAMES
+    return name.lower() in words.HTML_NAMES
 
 
 def _is_table(lines: list[str]) -> bool:
@@ -130,7 +123,7 @@ def _judge_pipes(lines: list[str]) -> Kind:
 
 def _judge_lines(lines: list[str]) -> Kind:
     listed = LIST_LINE.match(lines[0]) is not None
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         listed = listed or LIST_LINE.match(line) is not None
         if line[:1].isspace() and not listed:
             return Kind.ZONE
@@ -140,7 +133,9 @@ def _judge_lines(lines: list[str]) -> Kind:
     padded = "\n" + "\n".join(kept)
     if "\t" in padded or has_picture(padded) or has_zone_line(padded + "\n"):
         return Kind.ZONE
-    if not any(map(str.isalpha, padded)) or data.is_numeric(padded) or data.is_symbolic(padded) or data.is_data(kept, padded):
+    if not any(map(str.isalpha, padded)) or data.is_numeric(padded) or data.is_symbolic(padded):
+        return Kind.ZONE
+    if data.is_data(kept, padded):
         return Kind.ZONE
     return Kind.PROSE
 

@@ -6,13 +6,13 @@ import json
 import re
 
 from phaseguard.normalize.lines import CODE_LINE
-from phaseguard.normalize.source import Source
+from phaseguard.normalize.source import Opening, Source
 
 _MATH_REACH = 20_000
 _STATEMENT = re.compile(r"(?:[^;'\n]|\n(?!\n)|'[^']*')*+;[ \t\r]*(?=\n|\Z)")
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _DIFF_HEAD = re.compile(
-    r"(?:diff |index |--- |\+\+\+ |(?:old|new|deleted|new file|similarity|rename|copy|dissimilarity) |Binary )"
+    r"(?:diff |index |--- |\+\+\+ |(?:old|new|deleted|similarity|rename|copy|dissimilarity) |Binary )"
 )
 _STRING_HEAD = re.compile(
     r"(?:.*(?:[=(\[{,:+%]|\b(?:return|yield|in|and|or|assert|raise|not))[ ]*)?[rRbBuUfF]{0,2}"
@@ -26,81 +26,81 @@ _JSON_PIECE = 8192
 _DECODER = json.JSONDecoder()
 
 
-def end_of_math(source: Source, start: int, mark: int) -> int | None:
+def end_of_math(at: Opening) -> int | None:
     r"""End of a display formula.
 
-    >>> end_of_math(Source("$$\na\n\nb\n$$\n"), 0, 0), end_of_math(Source("\\[ a \\]\n"), 0, 0)
+    >>> end_of_math(Opening.of("$$\na\n\nb\n$$\n")), end_of_math(Opening.of("\\[ a \\]\n"))
     (10, 7)
     """
-    closer = "$$" if source.text[mark] == "$" else "\\]"
-    end = source.find(closer, mark + 2)
-    return end if end and end < mark + _MATH_REACH else None
+    closer = "$$" if at.text[at.mark] == "$" else "\\]"
+    end = at.source.find(closer, at.mark + 2)
+    return end if end and end < at.mark + _MATH_REACH else None
 
 
-def end_of_environment(source: Source, start: int, mark: int) -> int | None:
+def end_of_environment(at: Opening) -> int | None:
     r"""End of a LaTeX environment, others of its name inside included.
 
-    >>> end_of_environment(Source("\\begin{a}\n\nb\n\\end{a}\n"), 0, 0)
+    >>> end_of_environment(Opening.of("\\begin{a}\n\nb\n\\end{a}\n"))
     20
     """
-    name = _ENVIRONMENT.match(source.text, mark)
+    name = _ENVIRONMENT.match(at.text, at.mark)
     pattern = r"\\(?:begin|(?P<close>end))\{" + re.escape(name[1] if name else "") + r"\}"
-    return source.pair(pattern, mark)
+    return at.source.pair(pattern, at.mark)
 
 
-def end_of_armour(source: Source, start: int, mark: int) -> int | None:
+def end_of_armour(at: Opening) -> int | None:
     """End of a PEM or PGP block."""
-    label = source.text[mark + len("-----BEGIN ") : source.line_end(mark)]
+    label = at.text[at.mark + len("-----BEGIN ") : at.source.line_end(at.mark)]
     ended = "PGP SIGNATURE" if label.startswith("PGP SIGNED") else label.strip().rstrip("-")
-    return source.find("-----END " + ended, mark)
+    return at.source.find("-----END " + ended, at.mark)
 
 
-def end_of_conflict(source: Source, start: int, mark: int) -> int | None:
+def end_of_conflict(at: Opening) -> int | None:
     """End of a merge conflict."""
-    return source.find("\n>>>>>>>", mark)
+    return at.source.find("\n>>>>>>>", at.mark)
 
 
-def end_of_comment(source: Source, start: int, mark: int) -> int | None:
+def end_of_comment(at: Opening) -> int | None:
     r"""End of a comment that can hold blank lines: of C, CMake, Lua, PowerShell, Perl or Ruby.
 
-    >>> end_of_comment(Source("/* a\n\nb */\n"), 0, 0), end_of_comment(Source("=head1 A\n\nb\n\n=cut\n"), 0, 0)
+    >>> end_of_comment(Opening.of("/* a\n\nb */\n")), end_of_comment(Opening.of("=head1 A\n\nb\n\n=cut\n"))
     (10, 17)
     """
-    text = source.text
-    if text.startswith("/*", mark):
-        return source.find("*/", mark + 2)
-    if text.startswith("<#", mark):
-        return source.find("#>", mark + 2)
-    if text[mark] == "=":
-        if mark > start:
+    text = at.text
+    if text.startswith("/*", at.mark):
+        return at.source.find("*/", at.mark + 2)
+    if text.startswith("<#", at.mark):
+        return at.source.find("#>", at.mark + 2)
+    if text[at.mark] == "=":
+        if at.mark > at.start:
             return None
         return (
-            source.find("\n=end", mark)
-            if text.startswith("=begin\n", mark)
-            else source.find("\n=cut", mark) or len(text)
+            at.source.find("\n=end", at.mark)
+            if text.startswith("=begin\n", at.mark)
+            else at.source.find("\n=cut", at.mark) or len(text)
         )
-    bars = text.find("[", mark + 3) - text.find("[", mark) - 1
-    return source.find("]" + "=" * max(0, bars) + "]", mark)
+    bars = text.find("[", at.mark + 3) - text.find("[", at.mark) - 1
+    return at.source.find("]" + "=" * max(0, bars) + "]", at.mark)
 
 
-def end_of_diff(source: Source, start: int, mark: int) -> int | None:
+def end_of_diff(at: Opening) -> int | None:
     r"""End of a diff: its header lines and every hunk, counted line by line.
 
-    >>> end_of_diff(Source("@@ -1,2 +1,2 @@\n-a\n+b\n\nText\n"), 0, 0)
+    >>> end_of_diff(Opening.of("@@ -1,2 +1,2 @@\n-a\n+b\n\nText\n"))
     22
     """
-    text = source.text
-    if text.startswith("--- ", mark) and not text.startswith("\n+++ ", source.line_end(mark)):
+    text = at.text
+    if text.startswith("--- ", at.mark) and not text.startswith("\n+++ ", at.source.line_end(at.mark)):
         return None
-    at, last = start, None
-    while at < len(text):
-        end = source.line_end(at)
-        hunk = _HUNK.match(text, at)
+    here, last = at.start, None
+    while here < len(text):
+        end = at.source.line_end(here)
+        hunk = _HUNK.match(text, here)
         if hunk:
-            end = _end_of_hunk(source, end, int(hunk[1] or 1), int(hunk[2] or 1))
-        elif not _DIFF_HEAD.match(text, at):
+            end = _end_of_hunk(at.source, end, int(hunk[1] or 1), int(hunk[2] or 1))
+        elif not _DIFF_HEAD.match(text, here):
             break
-        last, at = end, end + 1
+        last, here = end, end + 1
     return last
 
 
@@ -116,21 +116,21 @@ def _end_of_hunk(source: Source, end: int, old: int, new: int) -> int:
     return end
 
 
-def end_of_json(source: Source, start: int, mark: int) -> int | None:
+def end_of_json(at: Opening) -> int | None:
     r"""End of a JSON value that begins a line and ends one, or of the part of it that reads as JSON.
 
-    >>> end_of_json(Source('{"a":\n\n1}\nText'), 0, 0), end_of_json(Source("[1] A source\n"), 0, 0)
+    >>> end_of_json(Opening.of('{"a":\n\n1}\nText')), end_of_json(Opening.of("[1] A source\n"))
     (9, None)
     """
-    if mark != start or not _JSON_START.match(source.text, mark):
+    if at.mark != at.start or not _JSON_START.match(at.text, at.mark):
         return None
     try:
-        end = mark + _decode(source.text, mark)
+        end = at.mark + _decode(at.text, at.mark)
     except json.JSONDecodeError as error:
-        return mark + error.pos if error.doc.count("\n", 0, error.pos) > 1 else None
+        return at.mark + error.pos if error.doc.count("\n", 0, error.pos) > 1 else None
     except RecursionError:
-        return len(source.text)
-    return None if source.text[end : source.line_end(end)].strip(" \t\r,;") else end
+        return len(at.text)
+    return None if at.text[end : at.source.line_end(end)].strip(" \t\r,;") else end
 
 
 def _decode(text: str, start: int) -> int:
@@ -144,51 +144,55 @@ def _decode(text: str, start: int) -> int:
     return _DECODER.raw_decode(text[start:])[1]
 
 
-def end_of_quoted_cell(source: Source, start: int, mark: int) -> int | None:
+def end_of_quoted_cell(at: Opening) -> int | None:
     r"""End of a CSV cell in quotes that has line breaks in it.
 
-    >>> end_of_quoted_cell(Source('1,"a\n\n\nb",2\n'), 0, 1)
+    >>> end_of_quoted_cell(Opening.of('1,"a\n\n\nb",2\n', 1))
     9
     """
-    if source.text.find('"', mark + 2, source.line_end(mark)) >= 0:
+    if at.text.find('"', at.mark + 2, at.source.line_end(at.mark)) >= 0:
         return None
-    found = _CELL.match(source.text, mark + 1)
+    found = _CELL.match(at.text, at.mark + 1)
     return found.end() if found else None
 
 
-def end_of_sql(source: Source, start: int, mark: int) -> int | None:
+def end_of_sql(at: Opening) -> int | None:
     """End of an SQL statement, quoted text with blank lines in it included."""
-    found = _STATEMENT.match(source.text, mark)
+    found = _STATEMENT.match(at.text, at.mark)
     return found.end() if found else None
 
 
-def end_of_heredoc(source: Source, start: int, mark: int) -> int | None:
+def end_of_heredoc(at: Opening) -> int | None:
     r"""End of a shell document given in place.
 
-    >>> end_of_heredoc(Source("cat <<EOF\na\n\n\nb\nEOF\n"), 0, 4)
+    >>> end_of_heredoc(Opening.of("cat <<EOF\na\n\n\nb\nEOF\n", 4))
     19
     """
-    opened = _HEREDOC.match(source.text, mark)
+    opened = _HEREDOC.match(at.text, at.mark)
     if not opened or not (opened[1] or opened[2].isupper()):
         return None
-    return source.search(rf"\n[ \t]*{opened[2]}[ \t\r]*(?=\n|\Z)", mark)
+    return at.source.search(rf"\n[ \t]*{opened[2]}[ \t\r]*(?=\n|\Z)", at.mark)
 
 
-def end_of_triple(source: Source, start: int, mark: int) -> int | None:
+def end_of_triple(at: Opening) -> int | None:
     r"""End of a triple-quoted string when code stands around it; quotes that only delimit prose are none.
 
-    >>> end_of_triple(Source("x = '''a\n\nb'''\n"), 0, 4)
+    >>> end_of_triple(Opening.of("x = '''a\n\nb'''\n", 4))
     14
-    >>> end_of_triple(Source("Text:\n'''\nProse.\n'''\nDone.\n"), 6, 6) is None
+    >>> end_of_triple(Opening.of("Text:\n'''\nProse.\n'''\nDone.\n", 6)) is None
     True
     """
-    text = source.text
-    if not _STRING_HEAD.fullmatch(text, start, mark):
+    text = at.text
+    if not _STRING_HEAD.fullmatch(text, at.start, at.mark):
         return None
-    end = source.find(text[mark : mark + 3], mark + 3)
+    end = at.source.find(text[at.mark : at.mark + 3], at.mark + 3)
     if end is None:
         return None
-    if text[start:mark].strip(" \trRbBuUfF") or mark - start > 3 or _near_code(text, start, mark, end):
+    if (
+        text[at.start : at.mark].strip(" \trRbBuUfF")
+        or at.mark - at.start > 3
+        or _near_code(text, at.start, at.mark, end)
+    ):
         return end
     return None
 

@@ -1,4 +1,4 @@
-"""The rules of the safe level: each finds its candidates with a search and asks the block map about them alone."""
+"""The rules of the safe level: each searches for candidates and asks the block map about them alone."""
 
 from __future__ import annotations
 
@@ -162,9 +162,9 @@ SAFE_RULES: tuple[Rule, ...] = (tidy_gaps, tidy_line_ends, shorten_rules, drop_z
 
 
 def may_apply(text: str) -> bool:
-    """Whether any safe rule can have a candidate; a few searches, and no map.
+    r"""Whether any safe rule can have a candidate; a few searches, and no map.
 
-    >>> may_apply("One.\\n\\nTwo.\\n"), may_apply("One. \\n")
+    >>> may_apply("One.\n\nTwo.\n"), may_apply("One. \n")
     (False, True)
     """
     return (

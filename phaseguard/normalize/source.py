@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 
 class Source:
@@ -60,3 +61,22 @@ class Source:
         """Offset of the newline that ends the line an offset lies in, or the text's end."""
         end = self.text.find("\n", offset)
         return len(self.text) if end < 0 else end
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Where a construct may begin: the start of its line, and the mark that opens it."""
+
+    source: Source
+    start: int
+    mark: int
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return self.source.text
+
+    @classmethod
+    def of(cls, text: str, mark: int = 0) -> Opening:
+        """The opening at ``mark`` of a text, for examples and tests."""
+        return cls(Source(text), text.rfind("\n", 0, mark) + 1, mark)

@@ -18,7 +18,7 @@ _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:[^`]|(?!\1(?!`))`+)*?(?<!`)\1(?!`)")
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A paragraph break: ``text[start:end]`` is whitespace that holds two newlines or more, and ends in one."""
+    """A paragraph break: ``text[start:end]`` is whitespace with two newlines or more, and ends in one."""
 
     start: int
     end: int
@@ -202,7 +202,7 @@ class BlockMap:
         return Segment(start, end, classify(self.text[start:end]))
 
     def _judge_indented(self, block: int, start: int, end: int) -> Kind:
-        """An indented block is prose only as a paragraph of a list; the block that opens the list is prose too."""
+        """An indented block is prose only as a paragraph of a list that prose opens."""
         top = block
         while top > 0 and self.text[self._starts[top]] in " \t":
             top -= 1
@@ -223,23 +223,15 @@ class BlockMap:
         return kind if kind is Kind.PROSE else Kind.ZONE
 
     def _whole_blocks(self, zones: Iterator[Zone]) -> list[Zone]:
-        """Let every zone but a solid one swallow the blocks that it touches."""
+        """Let every zone but a solid one swallow the blocks that it touches; join those that then meet."""
         found: list[Zone] = []
         for zone in zones:
-            start, end = zone.start, zone.end
-            if not zone.solid:
+            start, end, solid = zone.start, zone.end, zone.solid
+            if not solid:
                 start = min(start, self._starts[self.block_at(start)])
                 end = max(end, self._ends[self.block_at(max(start, end - 1))])
-            if found and start <= found[-1].end:
+            while found and start <= found[-1].end and not (solid and found[-1].solid):
                 last = found.pop()
-                solid = last.solid and zone.solid and last.end < zone.start
-                if solid:
-                    found.append(last)
-                else:
-                    start, solid = min(last.start, start), False
-                    end = max(end, last.end)
-                zone = Zone(start, end, zone.kind, zone.solid and solid)
-            else:
-                zone = Zone(start, end, zone.kind, zone.solid)
-            found.append(zone)
+                start, end, solid = min(last.start, start), max(last.end, end), False
+            found.append(Zone(start, end, zone.kind, solid))
         return found

@@ -79,7 +79,9 @@ def plain(size: int) -> str:
 def breaks_near(text: str, calls: int = 300) -> int:
     """What alignment asks for: the first breaks behind many offsets."""
     blocks, step = BlockMap(text), len(text) // calls
-    return sum(len(list(itertools.islice(blocks.breaks(at, len(text)), 4))) for at in range(0, len(text), step))
+    return sum(
+        len(list(itertools.islice(blocks.breaks(at, len(text)), 4))) for at in range(0, len(text), step)
+    )
 
 
 def report(name: str, text: str) -> None:
@@ -89,8 +91,9 @@ def report(name: str, text: str) -> None:
     edits = len(normalize(text).edits)
     mapped = best(lambda: BlockMap(text))
     asked = best(lambda: breaks_near(text))
-    print(  # noqa: T201
-        f"{name:24} {len(text):>9} chars {edits:>6} edits  normalize {1e3 * spent:7.1f} ms = {spent / parse:.3f} x parse"
+    print(
+        f"{name:24} {len(text):>9} chars {edits:>6} edits"
+        f"   normalize {1e3 * spent:7.1f} ms = {spent / parse:.3f} x parse"
         f"   map {1e3 * mapped:5.1f} ms   300 x breaks {1e3 * asked:5.1f} ms"
     )
 

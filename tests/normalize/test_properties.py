@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from mixtures import DECORATION, PADS, mixtures, render
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from normalize_mixtures import DECORATION, PADS, mixtures, render
 
 from phaseguard.normalize import LEVELS, BlockMap, Level, normalize
 from phaseguard.text import apply_edits, invert_edits

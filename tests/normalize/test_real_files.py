@@ -123,7 +123,7 @@ def as_log() -> str:
     for row in inventory():
         log.info("loaded %s  \n", row["name"])
     try:
-        raise ValueError("no such part ")
+        int("no such part ")
     except ValueError:
         log.exception("failed\n\n\n")
     return out.getvalue()

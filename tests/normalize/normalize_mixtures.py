@@ -129,9 +129,9 @@ def mixtures(draw: st.DrawFn) -> str:
 
 
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
-_OWN_READING = re.compile(r"~~~|^ {0,3}</?\w[^\n]*\n {0,3}```", re.MULTILINE)
+_OWN_READING = re.compile(r"~~~|^ {0,3}</?\w[^\n]*\n(?:[^\S\n]*\S[^\n]*\n)*? {0,3}```", re.MULTILINE)
 
 
 def render(text: str) -> str:
-    """What a Markdown reader sees; nothing where phaseguard reads a fence otherwise than CommonMark on purpose."""
+    """What a Markdown reader sees; nothing where a fence is on purpose read otherwise than by CommonMark."""
     return "" if _OWN_READING.search(text.replace("\r", "")) else _MARKDOWN.render(text)
