@@ -17,6 +17,7 @@ from phaseguard.align.request import Request
 from phaseguard.align.setting import Setting
 from phaseguard.align.solve import Solution, located, solve_draft
 from phaseguard.align.summary import summarize
+from phaseguard.errors import InputError
 from phaseguard.normalize import Level
 from phaseguard.profiles import PhaseProfile
 from phaseguard.text import Span, apply_edits
@@ -127,6 +128,8 @@ def inspect_prompt(
     (['A-17'], 1)
     """
     setting = Setting.read(profile, strong=strong, budget=0)
+    if setting.evidence.period < 2:
+        raise InputError(f"Profile {setting.profile.name} has no phase: there is nothing to inspect.")
     wanted = Wanted.read(key_passages, query, answer, occurrence)
     draft = Draft.make(Prompt.read(prompt), setting, wanted)
     keys = located(draft)

@@ -167,7 +167,7 @@ class _Boundaries:
 def _candidates(request: Request, place: Place, alphabets: Sequence[PadAlphabet]) -> list[_Trial]:
     separator = place.request.of(request.rendered.text)
     trials = []
-    if separator == "\n\n":
+    if separator == "\n\n" and any(alphabet.blank for alphabet in alphabets):
         trials += [_Trial(text, "separator", 0, 0) for text in SEPARATORS]
     for rank, alphabet in enumerate(alphabets):
         for pads in alphabet.by_tokens.values():

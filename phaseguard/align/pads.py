@@ -42,9 +42,10 @@ class Pad:
 
 @dataclass(frozen=True, slots=True)
 class PadAlphabet:
-    """Pads by the tokens they add, best first."""
+    """Pads by the tokens they add, best first; ``blank`` when they are made of blanks alone."""
 
     by_tokens: Mapping[int, tuple[Pad, ...]]
+    blank: bool
 
     def __len__(self) -> int:
         return sum(len(pads) for pads in self.by_tokens.values())
@@ -65,7 +66,7 @@ def pad_alphabet(tokenizer: Tokenizer, most: int, kind: str) -> PadAlphabet:
     >>> from phaseguard.tokens import load_tokenizer
     >>> alphabet = pad_alphabet(load_tokenizer("deepseek-v4"), 3, "invisible")
     >>> [pads[0].text for pads in alphabet.by_tokens.values()]
-    [' \n', '\t \n', ' \t \t\n']
+    [' \n', ' \t\n', ' \t \t\n']
     """
     key = (tokenizer.name, tokenizer.digest, most, kind)
     if key not in _TESTED:
@@ -97,16 +98,12 @@ def custom_alphabet(tokenizer: Tokenizer, pads: Sequence[str], most: int) -> Pad
 def standing_tokens(text: str, alphabets: Sequence[PadAlphabet]) -> int:
     r"""Tokens of the pads that already stand in a text: they count against a budget.
 
-        Without this a text that was aligned with a budget would be given the budget again.
+    Without this a text that was aligned with a budget would be given the budget again.
 
-        >>> from phaseguard.tokens import load_tokenizer
-        >>> dots = pad_alphabet(load_tokenizer("deepseek-v4"), 3, "visible")
-        >>> standing_tokens("One.
-
-    . .
-
-    Two.", [dots])
-        2
+    >>> from phaseguard.tokens import load_tokenizer
+    >>> dots = pad_alphabet(load_tokenizer("deepseek-v4"), 3, "visible")
+    >>> standing_tokens("One.\n\n. .\n\nTwo.", [dots])
+    2
     """
     tokens = {pad.text: pad.tokens for a in alphabets for pads in a.by_tokens.values() for pad in pads}
     if not tokens:
@@ -148,5 +145,6 @@ def _tested(tokenizer: Tokenizer, candidates: tuple[str, ...], kind: str, most: 
         {
             tokens: tuple(sorted(pads, key=lambda pad: (-pad.exact, len(pad.text))))
             for tokens, pads in sorted(found.items())
-        }
+        },
+        blank=kind == "invisible",
     )

@@ -49,6 +49,10 @@ def test_every_phase_is_reached_and_the_official_encoder_agrees(
     before = official_ids(prompt)
     assert decoded_at(before, span.index_before, span.tokens).strip() == "PROVOCATIVE-8417"
     assert out.restore() == prompt
+    if pads == "visible":
+        assert all(pad.text.strip() for pad in out.report.pads)
+    if pads == "invisible":
+        assert not any(pad.text.strip() for pad in out.report.pads)
 
 
 @pytest.mark.parametrize("reasoning", ["off", "low", "high", "max"])
@@ -77,6 +81,8 @@ def test_models_without_phase_are_left_alone(name: str) -> None:
     assert any("no phase" in note for note in out.report.notes)
     with pytest.raises(InputError, match="no phase"):
         align_prompt(RAG, key_passages=[KEY], profile=name, strong={0})
+    with pytest.raises(InputError, match="no phase"):
+        inspect_prompt(RAG, key_passages=[KEY], profile=name)
 
 
 def test_reported_order_is_used_and_named() -> None:
