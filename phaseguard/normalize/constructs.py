@@ -93,7 +93,7 @@ def _openers(text: str) -> list[tuple[int, int, str]]:
     found = [(m.start(), m.end("indent") - 1, m.lastgroup or "") for m in _OPENER.finditer("\n" + text)]
     before = len(found)
     for mark, kind in _INLINE.items():
-        at = text.find(mark)
+        at = text.find(mark) if mark[0] in text else -1
         while at >= 0:
             if kind != "heredoc" or _HEREDOC_MARK.match(text, at):
                 found.append((text.rfind("\n", 0, at) + 1, at, kind))

@@ -49,3 +49,6 @@ TEXT_FENCES = _words(
     """
 )
 """Languages of fences that hold no code with comments."""
+
+COLON_STARTS = _words("if elif for while with try except else finally match case switch")
+"""Those of them that open a statement only with a colon at the end of their line."""

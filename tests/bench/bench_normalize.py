@@ -86,7 +86,8 @@ def breaks_near(text: str, calls: int = 300) -> int:
 
 def report(name: str, text: str) -> None:
     parser = MarkdownIt("commonmark").enable("table")
-    parse = best(lambda: parser.block.parse(text, parser, {}, []), 3)
+    lines = text.replace("\r\n", "\n")
+    parse = best(lambda: parser.block.parse(lines, parser, {}, []), 3)
     spent = best(lambda: normalize(text))
     edits = len(normalize(text).edits)
     mapped = best(lambda: BlockMap(text))
