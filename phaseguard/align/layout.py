@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from phaseguard.align.evidence import Evidence
 from phaseguard.align.menus import Choice, Place
@@ -16,10 +15,6 @@ from phaseguard.align.solver import Option, Problem, SiteNode, SpanNode
 from phaseguard.chat.base import Piece
 from phaseguard.normalize import BlockMap
 from phaseguard.text import Span
-
-# In one stretch between answer spans a single pad reaches every shift; more sites only help equivalent
-# separators to add up, and three of those reach every shift of the strides in use.
-SITES_A_STRETCH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +39,42 @@ class Stretch:
     paddable: bool
 
 
-def find_places(
+def find_gaps(
     stretch: Stretch, request: Request, *, inside: bool, more_behind: bool = False
-) -> Iterator[Place]:
-    """The sites of one text that can move an answer span: in front of one, outside of passages.
+) -> Iterator[Iterator[Place]]:
+    """The sites of one text that can move an answer span, one series for each gap in front of one.
 
     Args:
         stretch: the text.
         request: the request without pads.
         inside: whether line breaks inside a passage count as sites.
         more_behind: whether answer spans stand in a later text of the same message.
+
+    Yields:
+        The sites of each gap, in order, found as they are asked for; none inside a passage or a zone.
     """
     if not stretch.paddable:
         return
     blocks = BlockMap(stretch.source.text)
-    taken = _Taken(stretch.passages)
     if _may_open(stretch, request, blocks):
-        yield _place(stretch, Span(0, 0), edge=True)
+        yield iter((_place(stretch, Span(0, 0), edge=True),))
     if stretch.source.field.is_tool:
         return
+    taken = _Taken(stretch.passages)
     at = stretch.piece.content.start
-    stops = [(key.answer.span.start, key.answer.span.end) for key in stretch.keys]
+    gaps = [key.answer.span for key in stretch.keys]
     if more_behind:
-        stops.append((stretch.piece.content.end, stretch.piece.content.end))
-    for stop, behind in stops:
-        spans = (Span(gap.start, gap.end) for gap in blocks.breaks(at, stop))
-        free = (span for span in spans if span.end <= stop and (inside or not taken.touches(span)))
-        for span in islice(free, SITES_A_STRETCH):
+        gaps.append(Span(stretch.piece.content.end, stretch.piece.content.end))
+    for span in gaps:
+        yield _places(stretch, blocks, None if inside else taken, Span(at, max(at, span.start)))
+        at = max(at, span.end)
+
+
+def _places(stretch: Stretch, blocks: BlockMap, taken: _Taken | None, gap: Span) -> Iterator[Place]:
+    for found in blocks.breaks(gap.start, gap.end):
+        span = Span(found.start, found.end)
+        if span.end <= gap.end and not (taken and taken.touches(span)):
             yield _place(stretch, span, edge=False)
-        at = max(at, behind)
 
 
 class _Taken:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from phaseguard.align.evidence import Evidence
-from phaseguard.align.layout import Key, Stretch, build, find_places
+from phaseguard.align.layout import Key, Stretch, build, find_gaps
 from phaseguard.align.menus import Choice, Place, measure
 from phaseguard.align.pads import PadAlphabet, standing_tokens
 from phaseguard.align.passages import Passage, Source, by_field
@@ -21,6 +21,7 @@ from phaseguard.tokens.base import Tokenizer
 Answers = Mapping[Passage, Sequence[AnswerSpan]]
 Site = tuple[Place, tuple[Choice, ...]]
 Banned = tuple[FieldKey, Span, str]
+_SITES_A_GAP = 3  # a site that cannot reach every phase is joined by two more at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +116,13 @@ def measure_messages(
     inside: bool,
     budgeted: bool,
 ) -> dict[int, MessagePlan]:
-    """Find the sites of every message with answer spans and measure them all at once.
+    """Find the sites of every message with answer spans, and measure what can be done at them.
 
-    Pads that stand already are counted only when ``budgeted``.
+    Each gap in front of an answer span offers its first site, and further ones only as long as some
+    phase is out of reach. Pads that stand already are counted only when ``budgeted``.
     """
     keys: dict[int, list[Key]] = {}
-    places: list[Place] = []
+    gaps: list[Iterator[Place]] = []
     standing: Counter[int] = Counter()
     last = {stretch.piece.message: number for number, stretch in enumerate(stretches) if stretch.keys}
     for number, stretch in enumerate(stretches):
@@ -130,17 +132,37 @@ def measure_messages(
         keys.setdefault(message, []).extend(stretch.keys)
         if budgeted:
             standing[message] += standing_tokens(stretch.source.text, alphabets)
-        found = find_places(stretch, request, inside=inside, more_behind=number < last[message])
-        places.extend(place for place in found if request.known(place.request.start))
-    menus = measure(request, places, alphabets, tokenizer, period)
+        gaps.extend(find_gaps(stretch, request, inside=inside, more_behind=number < last[message]))
     sites: dict[int, list[Site]] = {message: [] for message in keys}
-    for place, menu in zip(places, menus, strict=True):
-        if menu:
-            sites[place.key.message].append((place, menu))
+    for place, menu in _measured_gaps(request, gaps, alphabets, tokenizer, period):
+        sites[place.key.message].append((place, menu))
     return {
         message: MessagePlan(tuple(found), tuple(sites[message]), standing[message])
         for message, found in keys.items()
     }
+
+
+def _measured_gaps(
+    request: Request,
+    gaps: Sequence[Iterator[Place]],
+    alphabets: Sequence[PadAlphabet],
+    tokenizer: Tokenizer,
+    period: int,
+) -> Iterator[Site]:
+    """The sites of every gap that can do anything, asked for in rounds so that each is measured at once."""
+    left = list(gaps)
+    for _ in range(_SITES_A_GAP):
+        asked = [(gap, place) for gap in left if (place := next(gap, None)) is not None]
+        places = [place for _, place in asked if request.known(place.request.start)]
+        if not places:
+            return
+        menus = dict(zip(places, measure(request, places, alphabets, tokenizer, period), strict=True))
+        yield from ((place, menu) for place, menu in menus.items() if menu)
+        left = [
+            gap
+            for gap, place in asked
+            if len({choice.tokens % period for choice in menus.get(place, ())}) < period - 1
+        ]
 
 
 def plan_pads(

@@ -13,6 +13,7 @@ from phaseguard.text import Span
 
 MOST_PASSAGES = 3  # a question has few answers; more passages only compete for the same phases
 _LONG_QUESTION = 800  # characters: what is longer is material, not a question
+_TAIL = 6 * _LONG_QUESTION
 _PARAGRAPH = re.compile(r"\S(?:.|\n(?![ \t]*\n))*")
 _ASKS = re.compile(r"[?？]|(?:question|query|task|问题|质问)[ \t]*[:：]", re.IGNORECASE)
 _COMMON = """
@@ -44,15 +45,26 @@ def question_of(text: str) -> Span:
     'Question: What is the code?'
     """
     end = len(text.rstrip())
-    paragraphs = [Span(*match.span()) for match in _PARAGRAPH.finditer(text, 0, end)]
-    if len(paragraphs) > 1:
-        for span in (paragraphs[-1], paragraphs[0], *reversed(paragraphs[-4:-1])):
+    edges = _edge_paragraphs(text, end)
+    if len(edges) > 1:
+        for span in edges:
             if span.end - span.start <= _LONG_QUESTION and _ASKS.search(text, span.start, span.end):
                 return span
         if end > _LONG_QUESTION:
-            last = paragraphs[-1]
+            last = edges[0]
             return last if last.end - last.start <= _LONG_QUESTION else Span(end, end)
     return Span(0, end) if end <= _LONG_QUESTION else Span(end, end)
+
+
+def _edge_paragraphs(text: str, end: int) -> list[Span]:
+    """The last paragraph, the first, then the three before the last, without looking at the rest."""
+    start = max(0, end - _TAIL)
+    back = [Span(*match.span()) for match in _PARAGRAPH.finditer(text, start, end)][::-1]
+    if start and len(back) > 1:
+        back.pop()  # its beginning lies further in front
+    first = next(_PARAGRAPH.finditer(text, 0, end), None)
+    edges = [*back[:1], *([Span(*first.span())] if first else []), *back[1:4]]
+    return list(dict.fromkeys(edges))
 
 
 def find_by_query(
