@@ -38,8 +38,11 @@ def chunk_gate(
     if bias is not None:
         grid.check_bias(tuple(bias.shape), width)
         gates = gates + bias.to(gates.dtype)
-    weights = _softmax(gates)
-    return (weights * _slots(_wide(kv, scores, kv), grid, 0.0)).sum(dim=-2).to(kv.dtype)
+    floor = torch.finfo(gates.dtype).min
+    gates = gates.clamp_min(floor)  # with -inf, a softmax over nothing has NaN as value and as gradient
+    empty = gates.detach().amax(dim=-2) <= floor
+    pooled = (gates.softmax(dim=-2) * _slots(_wide(kv, scores, kv), grid, 0.0)).sum(dim=-2)
+    return pooled.masked_fill(empty, 0.0).to(kv.dtype)
 
 
 def csa(kv: Tensor, scores: Tensor, bias: Tensor | None = None, *, stride: int = 4) -> Tensor:
@@ -124,9 +127,3 @@ def _slots(tensor: Tensor, grid: Grid, missing: float) -> Tensor:
             part = functional.pad(part, lead, value=missing)[..., :count, :, :]
         parts.append(part)
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
-
-
-def _softmax(gates: Tensor) -> Tensor:
-    """Softmax over the slots; where all are -inf, weights and gradients are 0 instead of NaN."""
-    empty = (gates == float("-inf")).all(dim=-2, keepdim=True)
-    return gates.masked_fill(empty, 0.0).softmax(dim=-2).masked_fill(empty, 0.0)
