@@ -21,7 +21,7 @@ from phaseguard.tokens.base import Tokenizer
 Answers = Mapping[Passage, Sequence[AnswerSpan]]
 Site = tuple[Place, tuple[Choice, ...]]
 Banned = tuple[FieldKey, Span, str]
-_SITES_A_GAP = 3  # a site that cannot reach every phase is joined by two more at most
+SITES_A_GAP = 3  # a site that cannot reach every phase is joined by two more at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,12 @@ def measure_messages(
     period: int,
     inside: bool,
     budgeted: bool,
+    least: int = 1,
 ) -> dict[int, MessagePlan]:
     """Find the sites of every message with answer spans, and measure what can be done at them.
 
-    Each gap in front of an answer span offers its first site, and further ones only as long as some
-    phase is out of reach. Pads that stand already are counted only when ``budgeted``.
+    Each gap in front of an answer span offers its first ``least`` sites, and further ones only as long
+    as some phase is out of reach. Pads that stand already are counted only when ``budgeted``.
     """
     keys: dict[int, list[Key]] = {}
     gaps: list[Iterator[Place]] = []
@@ -134,7 +135,7 @@ def measure_messages(
             standing[message] += standing_tokens(stretch.source.text, alphabets)
         gaps.extend(find_gaps(stretch, request, inside=inside, more_behind=number < last[message]))
     sites: dict[int, list[Site]] = {message: [] for message in keys}
-    for place, menu in _measured_gaps(request, gaps, alphabets, tokenizer, period):
+    for place, menu in _measured_gaps(request, gaps, alphabets, tokenizer, period, least):
         sites[place.key.message].append((place, menu))
     return {
         message: MessagePlan(tuple(found), tuple(sites[message]), standing[message])
@@ -148,10 +149,11 @@ def _measured_gaps(
     alphabets: Sequence[PadAlphabet],
     tokenizer: Tokenizer,
     period: int,
+    least: int,
 ) -> Iterator[Site]:
     """The sites of every gap that can do anything, asked for in rounds so that each is measured at once."""
     left = list(gaps)
-    for _ in range(_SITES_A_GAP):
+    for number in range(SITES_A_GAP):
         asked = [(gap, place) for gap in left if (place := next(gap, None)) is not None]
         places = [place for _, place in asked if request.known(place.request.start)]
         if not places:
@@ -161,7 +163,7 @@ def _measured_gaps(
         left = [
             gap
             for gap, place in asked
-            if len({choice.tokens % period for choice in menus.get(place, ())}) < period - 1
+            if number + 1 < least or len({c.tokens % period for c in menus.get(place, ())}) < period - 1
         ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from phaseguard.align.draft import Draft
 from phaseguard.align.layout import Key
 from phaseguard.align.plan import (
+    SITES_A_GAP,
     Banned,
     MessagePlan,
     PlannedPad,
@@ -87,6 +88,8 @@ def _planned(draft: Draft, keys: tuple[Key, ...]) -> Solution:
             return Solution(planned, padded, keys, proof.moved, verified=True)
         if proof.culprit is None or len(banned) >= _REPAIRS:
             return Solution.unpadded(draft, keys, verified=False, culprit=proof.culprit)
+        if not banned:  # what was offered may not be enough without the culprit
+            plans, unstable = _measured(draft, least=SITES_A_GAP)
         banned.add(proof.culprit.ban)
 
 
@@ -98,21 +101,21 @@ def _proven(draft: Draft, planned: Sequence[PlannedPad], keys: Sequence[Key]) ->
     return padded, prove(draft.base, padded, planned, keys)
 
 
-def _measured(draft: Draft) -> tuple[dict[int, MessagePlan], frozenset[int]]:
+def _measured(draft: Draft, *, least: int = 1) -> tuple[dict[int, MessagePlan], frozenset[int]]:
     """What can be done in each message, and which messages were looked at in a shorter request.
 
     A message is solved from itself and what precedes it, so that its text stays the same when the
     conversation goes on; where later messages change what precedes it, the request up to it counts.
     """
-    plans = _look(draft, draft.base)
+    plans = _look(draft, draft.base, least)
     messages = draft.messages(draft.texts)
     unstable = unstable_messages(draft.setting.renderer, messages, draft.prompt.options, tuple(plans))
     for message in unstable:
-        plans[message] = _look(draft, _up_to(draft, message)).get(message, plans[message])
+        plans[message] = _look(draft, _up_to(draft, message), least).get(message, plans[message])
     return plans, frozenset(unstable)
 
 
-def _look(draft: Draft, request: Request) -> dict[int, MessagePlan]:
+def _look(draft: Draft, request: Request, least: int) -> dict[int, MessagePlan]:
     setting = draft.setting
     return measure_messages(
         request,
@@ -122,6 +125,7 @@ def _look(draft: Draft, request: Request) -> dict[int, MessagePlan]:
         period=setting.evidence.period,
         inside=setting.inside,
         budgeted=setting.budget is not None,
+        least=least,
     )
 
 
