@@ -11,6 +11,10 @@ _MAIL = re.compile(
     r"(?:From|To|Cc|Bcc|Subject|Date|Sent|Reply-To|Message-ID|Received|Return-Path|Delivered-To|In-Reply-To"
     r"|References|Sender|(?:[A-Z][A-Za-z]*-)+[A-Za-z]+): "
 )
+ODD_RUN = re.compile(r"""  (?:(?<![.:?!)"'”’]  )| )""")
+"""A run of blanks that is more than the gap behind a sentence."""
+
+_ANY_KEY = re.compile(r"\n[ \t]*(?:- )*['\"]?[A-Za-z_][\w./-]*['\"]?:(?!\S)")
 _RUN = re.compile(r"(?<=\S) {2,}(?=\S)")
 _SENTENCE_GAP = re.compile(r"(?<=[.!?:;\"')\]]) {2}(?=\S)")
 _QUOTED = re.compile(r'"[^"]*"')
@@ -33,9 +37,9 @@ def is_data(lines: Sequence[str], padded: str) -> bool:
     False
     """
     return (
-        ("  " in padded and is_columns(lines))
+        ("  " in padded and ODD_RUN.search(padded) is not None and is_columns(lines))
         or (("," in padded or ";" in padded) and is_separated(lines))
-        or (":" in padded and (is_yaml(lines) or is_headers(lines)))
+        or (_ANY_KEY.search(padded) is not None and (is_yaml(lines) or is_headers(lines)))
     )
 
 

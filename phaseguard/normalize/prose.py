@@ -37,7 +37,6 @@ _SHAPE = re.compile(
     re.VERBOSE,
 )
 _FIRST_WORD = re.compile(r"\n\W*(\w+)")
-_ODD_RUN = re.compile(r"""  (?:(?<![.:?!)"'”’]  )| )""")
 _TIGHT_MARK = re.compile(r"[,;](?![ \n])")
 _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+(?<!`)\1(?!`)")
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+\s*=\s*(?:\"[^\"\n]*\"|'[^'\n]*'))*)\s*(/?)>")
@@ -70,7 +69,7 @@ def _is_plain(padded: str) -> bool:
     return (
         _PLAIN.fullmatch(padded) is not None
         and _SHAPE.search(padded) is None
-        and ("  " not in padded or _ODD_RUN.search(padded) is None)
+        and ("  " not in padded or data.ODD_RUN.search(padded) is None)
         and len(_TIGHT_MARK.findall(padded)) <= 1
         and " ...\n" not in padded
         and (_starts_like_text(padded) or not has_zone_line(padded + "\n"))
@@ -129,12 +128,14 @@ def _judge_pipes(lines: list[str]) -> Kind:
 def _judge_lines(lines: list[str]) -> Kind:
     listed = LIST_LINE.match(lines[0]) is not None
     for before, line in pairwise(lines):
+        if line[:1].isalpha():
+            continue
         listed = listed or LIST_LINE.match(line) is not None
         if line[:1].isspace() and not listed:
             return Kind.ZONE
         if line.startswith("#") and before.startswith("#") and _level(line) == _level(before):
             return Kind.ZONE
-    kept = [line for line in lines if not RULE_LINE.fullmatch(line)]
+    kept = [line for line in lines if line[:1].isalpha() or not RULE_LINE.fullmatch(line)]
     padded = "\n" + "\n".join(kept)
     if "\t" in padded or has_picture(padded) or has_zone_line(padded + "\n"):
         return Kind.ZONE
