@@ -63,16 +63,29 @@ class Entries:
         return np.asarray(seen & (allowed | ~inside[:, None]))
 
 
-def chunk_entries(values: Floats, start: int, stride: int, window: int) -> Entries:
+def chunk_entries(values: Floats, start: int, stride: int, window: int, before: int = 0) -> Entries:
     """Entries of the grid that closes one chunk every ``stride`` tokens and looks back ``window`` tokens.
+
+    ``before`` entries of the context that starts at ``start`` came earlier.
 
     Entry w is visible to the query at t if and only if its chunk is complete: ``w < (t + 1) // stride``.
     """
-    anchor = start + stride * np.arange(values.shape[-2], dtype=np.int64)
+    anchor = start + stride * np.arange(before, before + values.shape[-2], dtype=np.int64)
     last = anchor + stride - 1
     return Entries(values, np.maximum(start, last - window + 1), last, anchor, last, start=start)
 
 
-def token_entries(values: Floats, positions: Ints, pattern: Bools | None = None, start: int = 0) -> Entries:
-    """Entries that are tokens themselves, at ``positions`` ``[W]`` or ``[..., W]``."""
-    return Entries(values, positions, positions, positions, positions, pattern, start)
+def token_entries(values: Floats, start: int, pattern: Bools | None = None) -> Entries:
+    """Every token an entry of its own, from position ``start`` on."""
+    at = start + np.arange(values.shape[-2], dtype=np.int64)
+    return Entries(values, at, at, at, at, pattern, start)
+
+
+def kept_entries(values: Floats, keep: Bools, start: int) -> Entries:
+    """The tokens that ``keep`` ``[..., T]`` names, in order; shorter rows are filled up with NEVER."""
+    width = int(keep.sum(axis=-1).max(initial=0))
+    order = np.argsort(~keep, axis=-1, kind="stable")[..., :width]
+    real = np.take_along_axis(keep, order, axis=-1)
+    taken = np.take_along_axis(values, order[..., None], axis=-2)
+    at = np.where(real, start + order, NEVER)
+    return Entries(np.where(real[..., None], taken, np.zeros(1, values.dtype)), at, at, at, at, start=start)

@@ -1,7 +1,8 @@
-"""The slow oracle: every pooled scheme by its definition, in Python loops and float64, for one sequence.
+"""The slow oracle: every scheme by its definition, in Python loops and float64, for one sequence.
 
-Each function takes ``[T, ...]`` without batch dimensions, from position 0 on, and returns ``[W, d]`` in
-float64. Nothing here shares code with the fast files.
+Functions take ``[T, ...]`` without batch dimensions, from position 0 on. Pooled schemes return the entries
+``[W, d]``, selecting ones the positions kept, sparse patterns the pairs (query, token) that are read.
+Nothing here shares code with the fast files.
 """
 
 from __future__ import annotations
@@ -134,3 +135,104 @@ def _mix(gates: Sequence[float], numbers: Sequence[float]) -> float:
     weights = [math.exp(gate - top) for gate in gates]
     total = math.fsum(weights)
     return math.fsum(weight * number for weight, number in zip(weights, numbers, strict=True)) / total
+
+
+def snapkv(attention: NDArray[Any], budget: int, kernel: int) -> list[int]:
+    """Positions kept, from the weights ``[O, T]``.
+
+    >>> snapkv(np.array([[0.0, 0.0, 0.9, 0.0, 0.0, 0.1]]), 4, 3)
+    [1, 2, 3, 5]
+    """
+    window, tokens = attention.shape
+    if tokens <= budget:
+        return list(range(tokens))
+    prefix = tokens - window
+    hits = [math.fsum(float(attention[o, t]) for o in range(window)) for t in range(prefix)]
+    reach = kernel // 2
+    pooled = [max(hits[max(0, t - reach) : t + reach + 1]) for t in range(prefix)]
+    best = sorted(range(prefix), key=lambda t: (-pooled[t], t))[: budget - window]
+    return sorted(best) + list(range(prefix, tokens))
+
+
+def chunkkv(attention: NDArray[Any], chunk: int, budget: int) -> list[int]:
+    """Positions kept, from the weights ``[O, T]``.
+
+    >>> chunkkv(np.array([[0.1, 0.0, 0.0, 0.5, 0.2, 0.0, 0.2]]), 2, 3)
+    [2, 3, 6]
+    """
+    window, tokens = attention.shape
+    if tokens <= budget:
+        return list(range(tokens))
+    prefix = tokens - window
+    chunks = [list(range(at, min(prefix, at + chunk))) for at in range(0, prefix, chunk)]
+    hits = [math.fsum(float(attention[o, t]) for o in range(window) for t in part) for part in chunks]
+    best = sorted(range(len(chunks)), key=lambda i: (-hits[i], i))[: (budget - window) // chunk]
+    return sorted(t for i in best for t in chunks[i]) + list(range(prefix, tokens))
+
+
+def a_shape(tokens: int, first: int, local: int) -> set[tuple[int, int]]:
+    """Pairs (query, token) that are read.
+
+    >>> sorted(a_shape(3, 1, 1))
+    [(0, 0), (1, 0), (1, 1), (2, 0), (2, 2)]
+    """
+    return {(q, t) for q in range(tokens) for t in range(q + 1) if t < first or q - t < local}
+
+
+def vertical_slash(
+    attention: NDArray[Any], vertical: int, slash: int, first: int, near: int
+) -> set[tuple[int, int]]:
+    """Pairs (query, token) that are read, from the weights ``[O, T]``.
+
+    >>> sorted(vertical_slash(np.array([[0.1, 0.9, 0.0]]), 1, 1, 0, 1))
+    [(0, 0), (1, 1), (2, 1), (2, 2)]
+    """
+    window, tokens = attention.shape
+    columns, lines = [0.0] * tokens, [0.0] * tokens
+    for o in range(window):
+        query = tokens - window + o
+        for t in range(query + 1):
+            columns[t] += float(attention[o, t])
+            lines[query - t] += float(attention[o, t])
+    columns[:first] = [math.inf] * min(first, tokens)
+    lines[:near] = [math.inf] * min(near, tokens)
+    kept = sorted(range(tokens), key=lambda t: (-columns[t], t))[: max(vertical, first)]
+    back = sorted(range(tokens), key=lambda b: (-lines[b], b))[: max(slash, near)]
+    return {(q, t) for q in range(tokens) for t in range(q + 1) if t in kept or q - t in back}
+
+
+def block_sparse(queries: NDArray[Any], keys: NDArray[Any], block: int, blocks: int) -> set[tuple[int, int]]:
+    """Pairs (query, token) that are read, from ``[T, e]`` each.
+
+    >>> rows = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    >>> sorted(block_sparse(rows, rows, 2, 1))
+    [(0, 0), (1, 0), (1, 1), (2, 2), (3, 2), (3, 3)]
+    """
+    tokens = len(queries)
+    parts = [range(at, min(tokens, at + block)) for at in range(0, tokens, block)]
+    seen = set()
+    for i, rows in enumerate(parts):
+        query = np.mean([queries[t].astype(np.float64) for t in rows], axis=0)
+        means = [np.mean([keys[t].astype(np.float64) for t in parts[j]], axis=0) for j in range(i + 1)]
+        score = [float(query @ mean_key) for mean_key in means]
+        best = sorted(range(i + 1), key=lambda j: (-score[j], j))[:blocks]
+        seen |= {(q, t) for q in rows for j in best for t in parts[j] if t <= q}
+    return seen
+
+
+def dynamic(keys: NDArray[Any], threshold: float = 0.5) -> list[int]:
+    """Tokens at which a chunk starts, from ``[T, e]``.
+
+    >>> dynamic(np.array([[1.0], [1.0], [-1.0]]))
+    [0, 2]
+    """
+    starts = []
+    for t in range(len(keys)):
+        chance = 1.0
+        if t:
+            a, b = [float(x) for x in keys[t - 1]], [float(x) for x in keys[t]]
+            size = max(1e-12, math.hypot(*a)) * max(1e-12, math.hypot(*b))
+            chance = (1 - math.fsum(x * y for x, y in zip(a, b, strict=True)) / size) / 2
+        if chance >= threshold:
+            starts.append(t)
+    return starts
