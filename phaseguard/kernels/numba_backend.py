@@ -117,13 +117,17 @@ def _compiled(stride: int) -> Callable[[Floats, Floats, Floats, Floats, int, int
     except ImportError as error:
         raise MissingExtraError("numba is not installed: pip install 'phaseguard[numba]'.") from error
     compile_ = numba.njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
-    power = compile_(_power)
+    power, prefetch = compile_(_power), _prefetch()
     first, later = compile_(_first_entry(stride, power)), compile_(_later_entry(stride, power))
 
     def kernel(kv: Any, scores: Any, bias: Any, out: Any, begin: int, end: int) -> int:
-        bits = 0
+        bits, flat_kv, flat_scores = 0, kv.reshape(-1), scores.reshape(-1)
         for b in range(out.shape[0]):
             for w in range(begin, end):
+                after = (b * kv.shape[1] + (w + 1) * stride) * kv.shape[2]
+                for at in range(after, min(flat_kv.size, after + stride * kv.shape[2]), 16):
+                    prefetch(flat_kv, at)  # the next chunk: rows of a page each, too short for the hardware's
+                    prefetch(flat_scores, at)
                 if w:
                     bits = max(bits, later(kv[b], scores[b], bias, out[b, w], w))
                 else:
@@ -132,6 +136,28 @@ def _compiled(stride: int) -> Callable[[Floats, Floats, Floats, Floats, int, int
 
     compiled: Callable[[Floats, Floats, Floats, Floats, int, int], int] = compile_(kernel)
     return compiled
+
+
+def _prefetch() -> Any:
+    """``prefetch(flat, at)``: LLVM's hint to bring the cache line of ``flat[at]`` into the cache."""
+    from llvmlite import ir  # noqa: PLC0415 - comes with numba
+    from numba.core import cgutils, types  # noqa: PLC0415
+    from numba.extending import intrinsic  # noqa: PLC0415
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flat = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        declare: Any = cgutils.get_or_insert_function
+        hint = declare(builder.module, kind, "llvm.prefetch.p0i8")
+        line = builder.bitcast(builder.gep(flat.data, [arguments[1]]), byte)
+        builder.call(hint, [line, number(0), number(2), number(1)])  # to read, into the second level, data
+        return context.get_dummy_value()
+
+    def prefetch(_typing: Any, flat: Any, _at: Any) -> Any:
+        return types.void(flat, types.intp), generate
+
+    return intrinsic(prefetch)
 
 
 def _first_entry(stride: int, power: Any) -> Callable[..., Any]:

@@ -7,11 +7,15 @@ checks its loss.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-from torch.nn import functional
+from phaseguard.errors import KernelError, MissingExtraError
 
-from phaseguard.errors import KernelError
+try:
+    import torch
+    from torch import Tensor
+    from torch.nn import functional
+except ImportError as error:
+    raise MissingExtraError("torch is not installed: pip install 'phaseguard[torch]'.") from error
+
 from phaseguard.kernels.check import check_at_least, check_shape
 from phaseguard.kernels.grid import Grid
 

@@ -26,10 +26,9 @@ def _near(got: Array, kv: Array, scores: Array, bias: Array | None) -> None:
     assert np.abs(got - exact).max(initial=0) <= TOLERANCE * size
 
 
-@pytest.mark.parametrize("tokens", [0, 1, 3, 4, 5, 8, 13, 64])
-@pytest.mark.parametrize("batch", [(), (3,), (2, 2), (0,)], ids=str)
+@pytest.mark.parametrize("tokens", [0, 1, 3, 4, 5, 13, 64])
+@pytest.mark.parametrize(("batch", "threads"), [((), 1), ((3,), 1), ((2, 2), 3), ((0,), 2)], ids=str)
 @pytest.mark.parametrize("width", [1, 7, 64])
-@pytest.mark.parametrize("threads", [1, 3])
 def test_it_is_near_float64(tokens: int, batch: tuple[int, ...], width: int, threads: int) -> None:
     shape = (*batch, tokens, 2 * width)
     kv, scores, bias = _float32(shape, shape, (4, 2 * width))
@@ -69,15 +68,14 @@ def test_masked_slots_weigh_nothing_and_none_left_gives_zero() -> None:
     assert (numba_backend.csa(kv, scores).values == 0).all()
 
 
-@pytest.mark.parametrize("token", range(11))
-@pytest.mark.parametrize("channel", range(4))
 @pytest.mark.parametrize("name", ["kv", "scores"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_nothing_that_is_not_finite_is_overlooked(token: int, channel: int, name: str, value: float) -> None:
-    kv, scores = _float32((3, 11, 4), (3, 11, 4))
-    {"kv": kv, "scores": scores}[name][1, token, channel] = value
-    with pytest.raises(KernelError, match=rf"{name} holds {value}"):
-        numba_backend.csa(kv, scores, threads=2)
+def test_nothing_that_is_not_finite_is_overlooked(name: str, value: float) -> None:
+    for token, channel in np.ndindex(11, 4):
+        kv, scores = _float32((3, 11, 4), (3, 11, 4))
+        {"kv": kv, "scores": scores}[name][1, token, channel] = value
+        with pytest.raises(KernelError, match=rf"{name} holds {value}"):
+            numba_backend.csa(kv, scores, threads=2)
 
 
 def test_out_and_layout() -> None:

@@ -176,14 +176,13 @@ def test_what_does_not_fit_is_refused(kv: Any, scores: Any, settings: dict[str, 
         csa.compress(np.zeros(kv), None if scores is None else np.zeros(scores), **settings)
 
 
-@pytest.mark.parametrize("token", range(11))
-@pytest.mark.parametrize("channel", range(4))
 @pytest.mark.parametrize("name", ["kv", "scores"])
-def test_no_nan_is_overlooked(token: int, channel: int, name: str) -> None:
-    arrays = {"kv": normal(0, 3, 11, 4), "scores": normal(1, 3, 11, 4)}
-    arrays[name][1, token, channel] = np.nan
-    with pytest.raises(KernelError, match=rf"{name}.* holds nan"):
-        csa.compress(arrays["kv"], arrays["scores"])
+def test_no_nan_is_overlooked(name: str) -> None:
+    for token, channel in np.ndindex(11, 4):
+        arrays = {"kv": normal(0, 3, 11, 4), "scores": normal(1, 3, 11, 4)}
+        arrays[name][1, token, channel] = np.nan
+        with pytest.raises(KernelError, match=rf"{name}.* holds nan"):
+            csa.compress(arrays["kv"], arrays["scores"])
 
 
 def test_infinities_and_overflow_are_named() -> None:
