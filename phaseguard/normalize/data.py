@@ -14,6 +14,9 @@ _MAIL = re.compile(
 ODD_RUN = re.compile(r"""  (?:(?<![.:?!)"'”’]  )| )""")
 """A run of blanks that is more than the gap behind a sentence."""
 
+TIGHT_MARK = re.compile(r"[,;](?![ \n])(?!(?<=\d,)\d{3}(?!\d))")
+"""A comma or semicolon without a blank behind it, but not the comma of thousands."""
+
 _ANY_KEY = re.compile(r"\n[ \t]*(?:- )*['\"]?[A-Za-z_][\w./-]*['\"]?:(?!\S)")
 _RUN = re.compile(r"(?<=\S) {2,}(?=\S)")
 _SENTENCE_GAP = re.compile(r"(?<=[.!?:;\"')\]]) {2}(?=\S)")
@@ -75,8 +78,7 @@ def is_separated(lines: Sequence[str]) -> bool:
         if len(lines) > 2 and not any(map(_WORDY.search, lines)):
             return True
     first = lines[0]
-    commas = first.count(",")
-    return commas >= 2 and commas > 2 * first.count(", ") and " " not in first.split(",")[0]
+    return 2 <= len(TIGHT_MARK.findall(first)) > first.count(", ") and " " not in first.split(",")[0]
 
 
 def _common_count(lines: Sequence[str], mark: str) -> int:

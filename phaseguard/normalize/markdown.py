@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _MARKER = re.compile(r"\n {0,3}(?:[-*+]|\d{1,9}[.)]|>)")
-_TOP = re.compile(r"\n[ \t\r]*\n(?=[^\W\d_])")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)]) {1,4}(?=\S)")
+_TOP = re.compile(r"\n[ \t\r]*\n(?=\S)")
+_REACH = 4_000
 
 
 @cache
@@ -48,6 +50,15 @@ def list_lines(piece: str) -> frozenset[int]:
     return frozenset(found)
 
 
+def _fits_item(piece: str) -> bool:
+    """Whether a piece is one list item without any doubt: all its lines are indented as its first text is."""
+    item = _ITEM.match(piece)
+    if item is None:
+        return False
+    indent = " " * item.end()
+    return all(line.startswith(indent) or not line.strip() for line in piece.split("\n")[1:])
+
+
 def is_nested(text: str, start: int, mark: int, floor: int) -> bool:
     r"""Whether the fence whose line starts at ``start`` stands inside a list item.
 
@@ -60,14 +71,13 @@ def is_nested(text: str, start: int, mark: int, floor: int) -> bool:
     >>> is_nested("- a\n\n  ```\n", 5, 7, 0), is_nested("a\n\n  ```\n", 3, 5, 0)
     (True, False)
     """
-    top = floor
-    for reach in (2_000, 20_000, start):
-        low = max(floor, start - reach)
-        found = [m.end() for m in _TOP.finditer(text, low, start)]
-        if found or low == floor:
-            top = found[-1] if found else floor
-            break
-    piece = text[top : mark + 3]
+    low = max(floor, start - _REACH)
+    tops = [m.end() for m in _TOP.finditer(text, low, start)]
+    if not tops and low > floor:
+        return True
+    piece = text[tops[-1] if tops else floor : mark + 3]
     if not _MARKER.search("\n" + piece):
         return False
+    if _fits_item(piece):
+        return True
     return any(token.type == "fence" and token.level > 0 for token in _blocks(piece))

@@ -37,7 +37,6 @@ _SHAPE = re.compile(
     re.VERBOSE,
 )
 _FIRST_WORD = re.compile(r"\n\W*(\w+)")
-_TIGHT_MARK = re.compile(r"[,;](?![ \n])")
 _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+(?<!`)\1(?!`)")
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+\s*=\s*(?:\"[^\"\n]*\"|'[^'\n]*'))*)\s*(/?)>")
 _DELIMITER_ROW = re.compile(r"[ ]{0,3}\|?[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ ]*")
@@ -70,7 +69,7 @@ def _is_plain(padded: str) -> bool:
         _PLAIN.fullmatch(padded) is not None
         and _SHAPE.search(padded) is None
         and ("  " not in padded or data.ODD_RUN.search(padded) is None)
-        and len(_TIGHT_MARK.findall(padded)) <= 1
+        and len(data.TIGHT_MARK.findall(padded)) <= 1
         and " ...\n" not in padded
         and (_starts_like_text(padded) or not has_zone_line(padded + "\n"))
         and not data.is_numeric(padded)
@@ -90,7 +89,7 @@ def _judge(padded: str) -> Kind:
     if lines[0].startswith("<"):
         return _judge_tagged(lines)
     if all(line.startswith(">") for line in lines):
-        return Kind.SOLID
+        return Kind.ZONE if lines[0].startswith(">>> ") else Kind.SOLID
     if "|" in padded:
         return Kind.SOLID if _is_table(lines) else _judge_pipes(lines)
     return _judge_lines(lines)

@@ -92,9 +92,9 @@ def _keeps_blanks(blocks: BlockMap, segment: Segment, words: str, start: int, ne
     if not _WORD.search(words) or words.endswith("\\") or _OPEN_TAG.search(words):
         return True
     blanks = blocks.text[start + len(words) : newline].rstrip("\r")
-    following = blocks.text[newline + 1 : segment.end]
     if blanks.endswith("  ") and newline < segment.end and not words.startswith("#"):
-        return not (_INTERRUPTS.match(following) or LIST_LINE.match(following))
+        after = (blocks.text, newline + 1, segment.end)
+        return not (_INTERRUPTS.match(*after) or LIST_LINE.match(*after))
     return blocks.in_code_span(start + len(words), newline)
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 
 from phaseguard.normalize import markdown
 from phaseguard.normalize.constructs import Zone, find_zones
+from phaseguard.normalize.lines import LIST_LINE
 from phaseguard.normalize.prose import Kind, classify
+from phaseguard.normalize.spans import code_spans
 
 _LEAD = re.compile(r"\ufeff?(?:[ \t\r]*\n)*")
 _GAP = re.compile(r"\n(?:[ \t\r]*\n)+")
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:[^`]|(?!\1(?!`))`+)*?(?<!`)\1(?!`)")
+_LIST_REACH = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class BlockMap:
         self._zone_ends = [zone.end for zone in self._zones]
         self._known: dict[int, tuple[Segment, ...]] = {}
         self._alone: dict[int, tuple[Segment, ...]] = {}
-        self._lists: dict[int, frozenset[int]] = {}
+        self._list_lines: dict[int, bool] = {}
+        self._spans: dict[int, list[tuple[int, int]]] = {}
 
     @property
     def opening(self) -> bool:
@@ -141,10 +144,11 @@ class BlockMap:
     def in_code_span(self, start: int, stop: int) -> bool:
         """Whether a range touches inline code of the block that it starts in."""
         block = self.block_at(start)
-        low, high = self._starts[block], self._ends[block]
-        if self.text.find("`", low, high) < 0:
-            return False
-        return any(m.start() < stop and start < m.end() for m in _CODE_SPAN.finditer(self.text, low, high))
+        spans = self._spans.get(block)
+        if spans is None:
+            spans = self._spans[block] = code_spans(self.text, self._starts[block], self._ends[block])
+        at = bisect_right(spans, (start,)) - 1
+        return any(low < stop and start < high for low, high in spans[max(0, at) : at + 2])
 
     @property
     def count(self) -> int:
@@ -185,9 +189,8 @@ class BlockMap:
     def _split(self, zone: int, block: int) -> Iterator[Segment]:
         """Cut a block at the constructs in it, of which the first is given."""
         start, end = self._starts[block], self._ends[block]
-        for found in self._zones[zone:]:
-            if found.start >= end:
-                break
+        while zone < len(self._zones) and (found := self._zones[zone]).start < end:
+            zone += 1
             if found.start > start:
                 yield self._judge(block, start, found.start - 1)
             kind = Kind.SOLID if found.solid else Kind.ZONE
@@ -203,24 +206,55 @@ class BlockMap:
 
     def _judge_indented(self, block: int, start: int, end: int) -> Kind:
         """An indented block is prose only as a paragraph of a list that prose opens."""
-        top = block
-        while top > 0 and self.text[self._starts[top]] in " \t":
-            top -= 1
-        if top == block or self._base(top)[-1].kind is not Kind.PROSE:
+        if start != self._starts[block]:
             return Kind.ZONE
-        base = self._base(top)[-1].start
-        if top not in self._lists:
-            bottom = block
-            while bottom + 1 < len(self._starts) and self.text[self._starts[bottom + 1]] in " \t":
-                bottom += 1
-            self._lists[top] = markdown.list_lines(self.text[base : self._ends[bottom]])
-        first = self.text.count("\n", base, start)
+        if block not in self._list_lines:
+            self._read_list(block)
+        if not self._list_lines[block]:
+            return Kind.ZONE
         lines = self.text[start:end].split("\n")
-        if not self._lists[top].issuperset(range(first, first + len(lines))):
-            return Kind.ZONE
         indent = min(len(line) - len(line.lstrip(" ")) for line in lines)
         kind = classify("\n".join(line[indent:] for line in lines))
         return kind if kind is Kind.PROSE else Kind.ZONE
+
+    def _read_list(self, block: int) -> None:
+        """Ask the parser which of the indented blocks around one are paragraphs of a list.
+
+        It is given the text from the last block that is not indented, at which no list is open any more,
+        and, since each call costs, some of what follows.
+        """
+        top = block
+        while top > 0 and self._is_indented(top):
+            top -= 1
+        opened = not self._is_indented(top) and self._base(top)[-1].kind is Kind.PROSE
+        bottom = self._end_of_list(block, self._starts[block] + (_LIST_REACH if opened else 0))
+        base = self._base(top)[-1].start if opened else self._starts[top]
+        listed = markdown.list_lines(self.text[base : self._ends[bottom - 1]]) if opened else frozenset[int]()
+        line, at = 0, base
+        for number in range(top, bottom):
+            start, end = self._starts[number], self._ends[number]
+            line += self.text.count("\n", at, max(at, start))
+            at = max(at, start)
+            if self._is_indented(number):
+                count = 1 + self.text.count("\n", start, end)
+                self._list_lines[number] = listed.issuperset(range(line, line + count))
+
+    def _end_of_list(self, block: int, limit: int) -> int:
+        """First block behind ``block`` that is neither indented nor, before the limit, another list."""
+        end = block + 1
+        while end < len(self._starts):
+            more = self._is_indented(end) or (
+                self._starts[end] < limit
+                and LIST_LINE.match(self.text, self._starts[end])
+                and [segment.kind for segment in self._base(end)] == [Kind.PROSE]
+            )
+            if not more:
+                break
+            end += 1
+        return end
+
+    def _is_indented(self, block: int) -> bool:
+        return self.text[self._starts[block]] in " \t"
 
     def _whole_blocks(self, zones: Iterator[Zone]) -> list[Zone]:
         """Let every zone but a solid one swallow the blocks that it touches; join those that then meet."""
