@@ -24,6 +24,8 @@ _EXITS = (
     "2 bad input or usage; 3 an error of phaseguard itself."
 )
 
+_UsageError: Any = typer.BadParameter.__mro__[1]  # click's, wherever this version of typer keeps click
+
 app = typer.Typer(
     name="phaseguard",
     help="Makes prompts safe for models that compress their KV cache over fixed chunks.",
@@ -105,6 +107,8 @@ def align(
         max_added_tokens=max_added_tokens,
     )
     write_bytes(output, document.dump(aligned.prompt))
+    if report is ReportForm.TEXT and not messages and document.looks_like_messages():
+        print_status("phaseguard: note: this looks like JSON messages, but is read as text: give --messages.")
     if report is ReportForm.JSON:
         import json  # noqa: PLC0415
 
@@ -250,16 +254,24 @@ def main(args: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a character must not stop us
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=None if args is None else list(args), prog_name="phaseguard")
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else BAD_INPUT
+        code = app(args=None if args is None else list(args), prog_name="phaseguard", standalone_mode=False)
+    except _UsageError as fault:
+        _print_usage_error(fault)
+        return BAD_INPUT
     except PhaseGuardError as fault:
         print_error(str(fault))
         return BAD_INPUT
     except OSError as fault:
         print_error(f"the output cannot be written: {fault.strerror or fault}.")
         return BAD_INPUT
-    return OK
+    return code if isinstance(code, int) else OK
+
+
+def _print_usage_error(fault: Any) -> None:
+    message = fault.format_message().replace("Value error, ", "").rstrip(".")
+    if message:  # it is empty when help was printed instead
+        command = fault.ctx.command_path if fault.ctx is not None else "phaseguard"
+        print_error(f"{message}. See {command} --help.")
 
 
 def run() -> NoReturn:

@@ -112,6 +112,17 @@ class Document:
         text = read_text(name)
         return cls(_parse(text, name) if messages else text, text, messages)
 
+    def looks_like_messages(self) -> bool:
+        """Whether plain text is JSON with messages: its writer forgot to say so."""
+        if self.is_json or not self.text.lstrip("\ufeff \t\r\n").startswith(("[", "{")):
+            return False
+        try:
+            parsed = _parse(self.text, STDIN)
+        except InputError:
+            return False
+        messages = parsed.get("messages") if isinstance(parsed, dict) else parsed
+        return isinstance(messages, list) and any(isinstance(m, dict) and "role" in m for m in messages)
+
     def dump(self, prompt: Any) -> bytes:
         """The bytes of another prompt of the same kind; JSON is spread over lines when the file's was."""
         if not self.is_json:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -250,10 +251,49 @@ def test_error_lines_carry_no_control_characters(run):
 
 
 @pytest.mark.parametrize(
-    "args", [("align", "--nope"), ("align", "--pads", "blue"), ("frob",), ("normalize", "--level", "x")]
+    "args",
+    [
+        ("align", "--nope"),
+        ("align", "--pads", "blue"),
+        ("align", "--frozen", "x"),
+        ("align", "a.md", "b.md"),
+        ("align", "--key"),
+        ("frob",),
+        ("normalize", "--level", "x"),
+    ],
 )
-def test_usage_errors_are_exit_code_2(run, args):
-    assert run(*args).code == 2
+def test_usage_errors_are_one_line_and_exit_code_2(run, args):
+    done = run(*args)
+    assert done.code == 2
+    assert done.out == b""
+    assert re.fullmatch(r"phaseguard: error: .+\. See phaseguard.* --help\.\n", done.err)
+    assert "Value error" not in done.err
+
+
+def test_help_and_version_are_exit_code_0_and_no_arguments_are_not(run):
+    for args in (("--help",), ("align", "-h"), ("--version",)):
+        done = run(*args)
+        assert (done.code, done.err) == (0, "")
+        assert b"phaseguard" in done.out
+    done = run()
+    assert done.code == 2
+    assert b"align" in done.out
+
+
+def test_messages_that_are_read_as_text_are_pointed_out(run):
+    messages = json.dumps([{"role": "user", "content": TEXT}]).encode()
+    assert "give --messages" in run("align", *KEY, *V41, stdin=messages).err
+    assert "give --messages" not in run("align", "--messages", *KEY, *V41, stdin=messages).err
+    assert "give --messages" not in run("align", *KEY, *V41, stdin=b"[1] PROVOCATIVE-8417").err
+    json.loads(run("align", *KEY, *V41, "--report", "json", stdin=messages).err)
+
+
+@pytest.mark.parametrize("name", ["llama-3", "deepseek-v3"])
+@pytest.mark.parametrize("report", ["text", "json"])
+def test_align_for_a_model_without_phases_only_normalizes(run, name, report):
+    done = run("align", "--key", "line", "-p", name, "--report", report, stdin=UNTIDY.encode())
+    assert (done.code, done.out) == (0, normalize(UNTIDY).text.encode())
+    assert f"{name} has no phase" in done.err
 
 
 def test_no_traceback_for_an_unwritable_stdout(prompt):

@@ -55,10 +55,10 @@ def _facts(tokens: TokenMap) -> Iterator[str]:
     report, total = tokens.report, tokens.first + len(tokens)
     verdicts = [mark.verdict for mark in tokens.marks]
     yield f"<div><dt>Tokens</dt><dd>{total:,}</dd></div>"
-    yield f"<div><dt>Period</dt><dd>{tokens.period if tokens.period > 1 else 'none'}</dd></div>"
+    yield f"<div><dt>Period</dt><dd>{tokens.period}</dd></div>"
     yield f"<div><dt>Answers</dt><dd>{len(verdicts):,}</dd></div>"
     for verdict in ("weak", "strong"):
-        if tokens.period > 1 and set(verdicts) - {"unknown"}:
+        if set(verdicts) - {"unknown"}:
             number = verdicts.count(verdict)
             yield f'<div class="{verdict}"><dt>{verdict.title()}</dt><dd>{number:,}</dd></div>'
     yield f'<div class="wide"><dt>Profile</dt><dd>{escape(report.profile)}</dd></div>'
@@ -68,9 +68,6 @@ def _facts(tokens: TokenMap) -> Iterator[str]:
 
 
 def _legend(tokens: TokenMap) -> Iterator[str]:
-    if tokens.period < 2:
-        yield "<li>This model has no phase: every token is alike.</li>"
-        return
     for phase in range(min(tokens.period, TINTS)):
         known = "" if tokens.strong is None else (": strong" if phase in tokens.strong else ": weak")
         yield f'<li><i class="{_tint(phase)}">phase {phase}{known}</i></li>'
@@ -121,11 +118,14 @@ def _context(tokens: TokenMap, mark: Mark) -> str:
     """The answer between the words around it."""
     before = "".join(tokens.texts[max(0, mark.start - AROUND) : mark.start])
     after = "".join(tokens.texts[mark.stop : mark.stop + AROUND])
-    left, right = (
-        visible(" ".join(text.rsplit("\n\n")[at].split())) for text, at in ((before, -1), (after, 0))
+    left, right = before.rsplit("\n\n")[-1], after.split("\n\n")[0]
+    answer = "".join(tokens.texts[mark.start : mark.stop])
+    gaps = (
+        " " if answer[:1].isspace() or left[-1:].isspace() else "",
+        " " if answer[-1:].isspace() or right[:1].isspace() else "",
     )
-    answer = visible("".join(tokens.texts[mark.start : mark.stop]).strip())
-    return f"{escape(left)} <b>{escape(answer)}</b>{escape(right)}"
+    left, answer, right = (escape(visible(" ".join(piece.split()))) for piece in (left, answer, right))
+    return f"{left}{gaps[0]}<b>{answer}</b>{gaps[1]}{right}"
 
 
 def _map(tokens: TokenMap, *, everything: bool) -> Iterator[str]:
@@ -159,8 +159,7 @@ def _chunk(tokens: TokenMap, first: int, last: int) -> Iterator[str]:
         if run.mark is not None:
             yield _open(run.mark)
         for position in range(run.start, run.stop):
-            css = _tint(tokens.phase(position)) if tokens.period > 1 else "q"
-            yield f"<i class={css}>{_shown(tokens.texts[position])}</i>"
+            yield f"<i class={_tint(tokens.phase(position))}>{_shown(tokens.texts[position])}</i>"
         if run.mark is not None:
             yield "</mark>"
 

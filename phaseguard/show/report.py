@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -14,32 +15,50 @@ from phaseguard.show.words import brief, count, quoted, visible
 
 STRONG, WEAK, DIM = "bold green", "bold red", "dim"
 _PADS_SHOWN = 40
+_REASONS_SHOWN = 12
+_ANSWER, _LEAST, _GAP = 36, 12, 3  # cells: widest answer, narrowest column worth having, between columns
 
 
 def render_report(report: Report) -> RenderableType:
     """Passages with phases before and after, the pads, the proof, and what all this rests on."""
     parts: list[RenderableType] = [_heading(report)]
-    if report.passages:
-        parts.append(span_table(report, after=True))
+    if report.passages and report.tokens_after is not None:
+        parts.append(SpanTable(report, after=True))
+        parts += _reasons(report)
     parts.append(_pads(report))
     parts += [Text.assemble((f"{label}  ", "bold"), text) for label, text in _lines(report)]
     return Group(*parts)
 
 
 def _heading(report: Report) -> Text:
-    tokens = (
-        f"{report.tokens_before:,} tokens as given, {report.tokens_normalized:,} normalized "
-        f"({count(report.normalize_edits, 'edit')}), {report.tokens_after:,} with pads "
-        f"({report.tokens_added:+,})"
-    )
+    edits = count(report.normalize_edits, "edit")
+    if report.tokens_before is None or report.tokens_normalized is None or report.tokens_after is None:
+        tokens = f"normalized ({edits}); a model without phases needs no tokens counted"
+    else:
+        tokens = (
+            f"{report.tokens_before:,} tokens as given, {report.tokens_normalized:,} normalized ({edits}), "
+            f"{report.tokens_after:,} with pads ({report.tokens_added:+,})"
+        )
     name = f"{report.profile}: period {report.period}, chat {report.chat}, tokenizer {report.tokenizer}"
     return Text.assemble((name, "bold"), "\n", tokens)
+
+
+def _reasons(report: Report) -> list[Text]:
+    """Why passages were chosen that the caller did not name."""
+    found = [passage for passage in report.passages if passage.why != "given"]
+    return [
+        Text.assemble(("found  ", "bold"), f"{quoted(brief(passage.text, 48))}: {passage.why}")
+        for passage in found[:_REASONS_SHOWN]
+    ]
 
 
 def _lines(report: Report) -> Iterator[tuple[str, Text]]:
     yield "proof", _proof(report)
     evidence = report.provenance
-    yield "evidence", Text(f"{evidence.kind} ({evidence.source}): {evidence.detail}")
+    if report.period > 1:
+        yield "evidence", Text(f"{evidence.kind} ({evidence.source}): {evidence.detail}")
+    else:
+        yield "evidence", Text(f"no phases ({evidence.source})")
     for note in report.notes:
         yield "note", Text(visible(note))
     for warning in report.warnings:
@@ -50,31 +69,59 @@ def _proof(report: Report) -> Text:
     if not report.verified:
         return Text("FAILED: the padded request did not encode as planned; no pads were put in", WEAK)
     if not report.pads:
-        return Text.assemble(("verified", STRONG), ": no pads were put in, so no token was moved")
+        return Text("nothing to prove: no pads were put in")
     return Text.assemble(
         ("verified", STRONG),
         ": encoded again as a whole; each answer stands where planned, and no token outside the pads changed",
     )
 
 
-def span_table(report: Report, *, after: bool) -> Table:
-    """The answer spans: where they stand and, with ``after``, where they stood before."""
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
-    table.add_column("answer", overflow="fold", max_width=36)
-    table.add_column("in passage", overflow="ellipsis", no_wrap=True, style=DIM, ratio=1)
-    table.add_column("tokens", justify="right")
-    table.add_column("token index", justify="right", no_wrap=True)
-    table.add_column("phase", no_wrap=True)
-    for passage in report.passages:
-        for span in passage.spans:
-            table.add_row(
-                Text(brief(span.text, 72)),
-                Text(brief(passage.text, 80)),
-                str(span.tokens),
-                _indices(span, after=after),
-                _phases(span, after=after),
-            )
-    return table
+@dataclass(frozen=True, slots=True)
+class SpanTable:
+    """The answer spans: where they stand and, with ``after``, where they stood before.
+
+    What a reader came for, the answer with its phases, is shown whole; the passage around it takes what
+    room is left, stands only in its first row, and is dropped where there is no room.
+
+    Attributes:
+        report: the report.
+        after: whether to show both places or only the one now.
+    """
+
+    report: Report
+    after: bool
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay the columns out for the width at hand."""
+        rows = [
+            (passage, span, number == 0)
+            for passage in self.report.passages
+            for number, span in enumerate(passage.spans)
+        ]
+        several = len({passage.message for passage in self.report.passages}) > 1
+        columns: list[tuple[str, JustifyMethod, list[Text]]] = [
+            ("answer", "left", [Text(brief(span.text, 2 * _ANSWER)) for _, span, _ in rows])
+        ]
+        if several:
+            columns.append(("message", "right", [Text(str(passage.message)) for passage, _, _ in rows]))
+        columns += [
+            ("tokens", "right", [Text(str(span.tokens)) for _, span, _ in rows]),
+            ("token index", "right", [Text(_indices(span, after=self.after)) for _, span, _ in rows]),
+            ("phase", "left", [_phases(span, after=self.after) for _, span, _ in rows]),
+        ]
+        widths = [max(len(name), *(cell.cell_len for cell in cells)) for name, _, cells in columns]
+        widths[0] = min(widths[0], _ANSWER)
+        room = options.max_width - sum(widths) - _GAP * len(columns)
+        table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
+        for (name, justify, _), width in zip(columns, widths, strict=True):
+            table.add_column(name, justify=justify, overflow="fold", min_width=min(width, _LEAST))
+        if room >= _LEAST:
+            table.add_column("in passage", style=DIM, no_wrap=True, overflow="ellipsis", max_width=room)
+            shown = [Text(brief(passage.text, room)) if first else Text() for passage, _, first in rows]
+            columns.append(("in passage", "left", shown))
+        for cells in zip(*(cells for _, _, cells in columns), strict=True):
+            table.add_row(*cells)
+        yield table
 
 
 def _indices(span: SpanReport, *, after: bool) -> str:

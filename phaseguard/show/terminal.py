@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from phaseguard.show.report import phase_words, span_table
+from phaseguard.show.report import SpanTable, phase_words
 from phaseguard.show.tokens import Mark, Run, TokenMap, windows
 from phaseguard.show.words import picture, visible
 
@@ -25,8 +25,6 @@ CONTEXT = 48
 def legend(tokens: TokenMap) -> Text:
     """What the colours mean."""
     text = Text()
-    if tokens.period < 2:
-        return text.append("no phase: every token is alike", "dim")
     shown = min(tokens.period, len(TINTS))
     for phase in range(shown):
         known = "" if tokens.strong is None else (" strong" if phase in tokens.strong else " weak")
@@ -64,7 +62,7 @@ def _lines(tokens: TokenMap, start: int, stop: int) -> Iterator[Text]:
             continue
         for position in range(run.start, run.stop):
             token = tokens.texts[position]
-            line.append(_shown(token), _tint(tokens.phase(position)) if tokens.period > 1 else "")
+            line.append(_shown(token), _tint(tokens.phase(position)))
             if "\n" in token:
                 yield line
                 line = Text()
@@ -78,8 +76,7 @@ def _append_mark(line: Text, tokens: TokenMap, run: Run, mark: Mark) -> None:
     line.append("⟦" + "|".join(pieces) + "⟧", style)
     span = mark.span
     words = phase_words(span.phase_after, strong=span.strong_after, strength=span.strength_after)
-    known = "no phase" if span.phase_after is None else f"phase {words.plain}"
-    line.append(f" {known}{', read raw' if span.in_window else ''} ", "dim")
+    line.append(f" phase {words.plain}{', read raw' if span.in_window else ''} ", "dim")
 
 
 def _shown(token: str) -> str:
@@ -93,7 +90,7 @@ def render_inspection(tokens: TokenMap, *, everything: bool = False) -> Iterator
     yield Text()
     report = tokens.report
     if report.passages:
-        yield span_table(report, after=False)
+        yield SpanTable(report, after=False)
     total = tokens.first + len(tokens)
     yield Text(f"{report.profile}: period {report.period}, {total:,} tokens, chat {report.chat}", "bold")
     yield Text(f"{report.provenance.kind} ({report.provenance.source}): {report.provenance.detail}")

@@ -52,7 +52,7 @@ class TokenMap:
     Attributes:
         texts: the characters of each token; empty for the later tokens of a character that takes several.
         first: token index in the request of the first of them.
-        period: tokens after which phases repeat; 1 when the model has none.
+        period: tokens after which phases repeat, at least 2.
         strong: phases that count as strong for every answer, or None when that is unknown or differs.
         marks: the answer spans with a known place, ascending and disjoint.
         report: the report they come from.
@@ -102,7 +102,7 @@ def token_map(seen: Inspection) -> TokenMap:
     return TokenMap(
         texts=_texts(seen.text, encoding.ends.tolist()),
         first=first,
-        period=max(evidence.period, 1),
+        period=evidence.period,
         strong=strong,
         marks=_marks(seen.report, first, len(encoding)),
         report=seen.report,

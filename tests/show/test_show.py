@@ -6,14 +6,18 @@ import unicodedata
 from base64 import b64encode
 from dataclasses import replace
 from html.parser import HTMLParser
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from phaseguard import inspect_prompt
+from phaseguard import align_prompt, inspect_prompt
+from phaseguard.errors import InputError
 from phaseguard.show.changes import change_lines, unified_diff
 from phaseguard.show.html import render_page
+from phaseguard.show.report import SpanTable, render_report
 from phaseguard.show.terminal import render_inspection, render_map
 from phaseguard.show.tokens import token_map, windows
 from phaseguard.show.words import brief, picture, quoted, visible
@@ -88,7 +92,7 @@ def test_a_profile_with_a_prefix_shifts_phases():
     assert [tokens.phase(mark.start) for mark in tokens.marks] == [m.span.phase_after for m in tokens.marks]
 
 
-def test_verdicts_without_evidence_in_the_window_and_without_phase():
+def test_verdicts_without_evidence_and_in_the_window():
     assert {mark.verdict for mark in token_map(seen(profile="deepseek-v4-flash")).marks} == {"unknown"}
     assert token_map(seen(text="The code is 4711.", keys=["4711"])).marks[0].verdict == "raw"
 
@@ -152,6 +156,63 @@ def test_page_escapes_everything():
     assert [tag for tag, attrs in Page(source).tags if "onerror" in attrs] == []
 
 
+def test_page_keeps_the_blanks_around_an_answer():
+    source = render_page(
+        token_map(seen(text="In 17.3 the cap is EUR 5,000 net.\n", keys=["17.3", "5,000"])), "x"
+    )
+    assert "In <b>17.3</b> the cap" in source
+    assert "EUR <b>5,000</b> net." in source
+
+
+WIDE = (
+    "1. The aggregate liability of Northwind Traders GmbH & Co. KG under contract MSA-2024-00871-B shall not "
+    "exceed EUR 2,450,000.00 in any period of twelve months, whatever its cause.\n\n"
+)
+
+
+@pytest.mark.parametrize("width", [64, 80, 110, 200])
+@pytest.mark.parametrize("after", [True, False])
+def test_table_shows_answers_and_phases_whole_at_any_width(width, after):
+    report = align_prompt(
+        WIDE + "More words.\n" * 80, key_passages=[WIDE.strip()], profile="deepseek-v4.1-flash"
+    ).report
+    console = Console(width=width, file=StringIO())
+    console.print(SpanTable(report, after=after))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith("MSA-2024-00871-B ") for line in lines)
+    assert any(line.startswith("2,450,000.00 ") for line in lines)
+    rows = [line for line in lines[2:] if line.strip()]
+    assert len(rows) == len(report.passages[0].spans)
+    assert all(re.search(r"\d (strong|weak)", row) for row in rows)
+    assert ("in passage" in lines[0]) == (width > 64)
+    assert sum("aggre" in row or "1. The" in row for row in rows) == (width > 64)
+
+
+def test_report_says_why_a_passage_was_found_and_in_which_message():
+    messages = [
+        {"role": "system", "content": "The vault code is PROVOCATIVE-8417.\n\n" + "More words.\n" * 80},
+        {"role": "user", "content": "The vault is blue.\n\nWhich is the vault code?"},
+    ]
+    report = align_prompt(messages, key_passages=["8417", "blue"], profile="deepseek-v4.1-flash").report
+    assert shown(report).splitlines()[2].split()[:2] == ["answer", "message"]
+    found = shown(align_prompt(messages, profile="deepseek-v4.1-flash").report)
+    assert "found  'The vault code is PROVOCATIVE-8417.': shares 'code', 'vault'" in found
+    assert "found  " not in shown(report)
+
+
+def test_report_of_a_model_without_phases_says_so():
+    report = align_prompt(TEXT, key_passages=KEYS, profile="llama-3").report
+    assert "a model without phases" in shown(report)
+    assert "llama-3 has no phase: nothing to align" in shown(report)
+
+
+def shown(report):
+    console = Console(width=200, file=StringIO())
+    console.print(render_report(report))
+    return console.file.getvalue()
+
+
 def test_long_page_leaves_out_what_surrounds_nothing(monkeypatch):
     monkeypatch.setattr("phaseguard.show.html.MOST", 10)
     monkeypatch.setattr("phaseguard.show.html.CONTEXT", 5)
@@ -162,16 +223,10 @@ def test_long_page_leaves_out_what_surrounds_nothing(monkeypatch):
     assert len(Page(render_page(tokens, "x", everything=True)).tokens) == len(tokens)
 
 
-def test_page_without_phases_says_so():
-    profile = {
-        "name": "flat",
-        "tokenizer": "deepseek-v4",
-        "period": 1,
-        "provenance": {"kind": "stated", "source": "me"},
-    }
-    source = render_page(token_map(seen(profile=profile)), "x")
-    assert "This model has no phase" in source
-    assert 'class="p0"' not in source
+@pytest.mark.parametrize("profile", ["llama-3", "deepseek-v3"])
+def test_a_model_without_phases_is_not_inspected(profile):
+    with pytest.raises(InputError, match=f"{profile} has no phase"):
+        seen(profile=profile)
 
 
 def test_page_of_100k_tokens_is_small_and_quick():
