@@ -15,7 +15,7 @@ def without_overlaps(edits: Iterable[Edit]) -> list[Edit]:
     [0]
     """
     kept: list[Edit] = []
-    for edit in sorted(edits, key=lambda e: (e.start, -e.end)):
+    for edit in sorted(edits, key=lambda e: (e.start << 40) - e.end):
         if not kept or edit.start >= kept[-1].end:
             kept.append(edit)
     return kept

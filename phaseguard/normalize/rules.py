@@ -60,15 +60,18 @@ def tidy_line_ends(blocks: BlockMap) -> Iterator[Edit]:
     >>> [(e.start, e.reason) for e in tidy_line_ends(BlockMap("Answer: \nyes\r\n"))]
     [(7, 'trailing-blanks'), (12, 'line-endings')]
     """
-    text, done = blocks.text, 0
+    text, low, high = blocks.text, 0, 0
+    segment = blocks.segment_at(0)
     for match in _UNTIDY_END.finditer(text):
         newline = match.start()
-        if newline < done:
+        if not low < newline <= high:
+            segment = blocks.segment_at(newline - 1)
+            low, high = segment.start, segment.end
+        if segment.kind is not Kind.PROSE or not low < newline <= high:
             continue
-        segment = blocks.segment_at(newline - 1)
-        if segment.kind is not Kind.PROSE:
-            done = segment.end
-        elif segment.start < newline <= max(segment.end, blocks.tail):
+        if text[newline - 1] == "\r" and text[newline - 2] not in " \t":
+            yield Edit(newline - 1, newline + 1, "\n", "line-endings", "\r\n")
+        else:
             yield from _line_end_edits(blocks, segment, newline)
     end = len(text)
     if text[-1:] in (" ", "\t") and blocks.tail == end and blocks.is_editable(end - 1):

@@ -6,6 +6,7 @@ import random
 from itertools import pairwise
 
 import pytest
+from normalize_mixtures import PADS, render
 
 from phaseguard.normalize import BlockMap, normalize
 from phaseguard.normalize.prose import Kind
@@ -122,3 +123,15 @@ def test_prose_blocks_stay_prose_when_decorated(prose: dict[str, str]) -> None:
         assert kinds[: one.count] == kinds[one.count :]
         assert all(a.end < b.start for a, b in pairwise(one.breaks(0, len(document))))
         assert Kind.PROSE in {kind for kinds_ in kinds for kind in kinds_}
+
+
+def test_pads_at_breaks_of_real_documents_are_removed(prose: dict[str, str]) -> None:
+    rng = random.Random(4)
+    tried = 0
+    for topic in map(_settled, rng.sample(sorted(prose.values()), 60)):
+        for found in rng.sample(breaks := list(BlockMap(topic).breaks(0, len(topic))), min(3, len(breaks))):
+            padded = topic[: found.end] + rng.choice(PADS) + topic[found.end :]
+            assert normalize(padded).text == topic
+            assert render(padded) == render(topic)
+            tried += 1
+    assert tried > 60
