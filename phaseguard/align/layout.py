@@ -112,7 +112,8 @@ def _may_open(stretch: Stretch, request: Request, blocks: BlockMap) -> bool:
 
 def _place(stretch: Stretch, span: Span, *, edge: bool) -> Place:
     shift = stretch.piece.request.start - stretch.piece.content.start
-    return Place(stretch.source.field.key, span, Span(span.start + shift, span.end + shift), edge)
+    request = Span(span.start + shift, span.end + shift)
+    return Place(stretch.source.field.key, span, request, edge, strips=edge and stretch.piece.strips)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,14 @@ class Place:
         content: the characters of that text between two blocks: a blank line, or nothing at an edge.
         request: the same characters in the request.
         edge: whether it stands at the edge of a message, where ``.strip()`` reaches.
+        strips: whether the chat encoding itself takes blanks away there.
     """
 
     key: FieldKey
     content: Span
     request: Span
     edge: bool
+    strips: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ def _candidates(request: Request, place: Place, alphabets: Sequence[PadAlphabet]
     for rank, alphabet in enumerate(alphabets):
         for pads in alphabet.by_tokens.values():
             for pad in pads[: 1 if pads[0].exact == 1 else 2]:
+                if place.strips and pad.text[0].isspace():
+                    continue
                 surcharge = SECOND_CHOICE_PRICE * rank
                 surcharge += EDGE_PRICE if place.edge and not pad.text.strip() else 0
                 trials.append(_Trial(separator + pad.text, pad.kind, PRICE_PER_TOKEN, surcharge))

@@ -52,11 +52,20 @@ class MessagePlan:
         keys: its answer spans.
         sites: what can be done where.
         standing: tokens of the pads that stand in it already.
+        order: the messages with answer spans, as the request in which this one was looked at has them;
+            ``place``: where this one stands among them.
     """
 
     keys: tuple[Key, ...]
     sites: tuple[Site, ...]
     standing: int
+    order: tuple[int, ...]
+    place: int
+
+    @property
+    def ahead(self) -> tuple[int, ...]:
+        """The messages whose pads move this one."""
+        return self.order[: self.place]
 
 
 def locate(
@@ -137,9 +146,10 @@ def measure_messages(
     sites: dict[int, list[Site]] = {message: [] for message in keys}
     for place, menu in _measured_gaps(request, gaps, alphabets, tokenizer, period, least):
         sites[place.key.message].append((place, menu))
+    order = tuple(keys)
     return {
-        message: MessagePlan(tuple(found), tuple(sites[message]), standing[message])
-        for message, found in keys.items()
+        message: MessagePlan(tuple(keys[message]), tuple(sites[message]), standing[message], order, place)
+        for place, message in enumerate(order)
     }
 
 
@@ -177,27 +187,42 @@ def plan_pads(
     """Solve message after message; each sees only itself and the pads in front of it.
 
     Args:
-        messages: in the order of the request.
+        messages: what can be done in each.
         evidence: gives the value of each phase.
         budget: most tokens to add in all; pads that stand already count, so that aligning an aligned
             prompt changes nothing.
         banned: what did not do at a place what it should.
     """
     planned: list[PlannedPad] = []
-    added = spent = 0
-    for plan in messages.values():
+    added: dict[int, int] = {}
+    spent = 0
+    for message in _in_turn(messages):
+        plan = messages[message]
         spent += plan.standing
         sites = [
             (place, tuple(choice for choice in menu if (place.key, place.content, choice.text) not in banned))
             for place, menu in plan.sites
         ]
-        left = None if budget is None else max(0, budget - spent - added)
-        layout = build(plan.keys, sites, evidence, shift=added, budget=left)
-        for node, option in solve(layout.problem).choices:
+        left = None if budget is None else max(0, budget - spent)
+        shift = sum(added.get(other, 0) for other in plan.ahead)
+        layout = build(plan.keys, sites, evidence, shift=shift, budget=left)
+        best = solve(layout.problem)
+        for node, option in best.choices:
             place, menu = layout.places[node]
             planned.append(PlannedPad(place, menu[option]))
-            added += menu[option].tokens
+        added[message] = best.tokens
+        spent += best.tokens
     return tuple(planned)
+
+
+def _in_turn(messages: Mapping[int, MessagePlan]) -> list[int]:
+    """The messages as the conversation has them, each behind those whose pads move it.
+
+    The order of the whole request would not do: an encoder may hoist a later system message, and what is
+    chosen for an earlier message must not depend on it.
+    """
+    turn = (other for message in sorted(messages) for other in (*messages[message].ahead, message))
+    return [message for message in dict.fromkeys(turn) if message in messages]
 
 
 def pad_edits(

@@ -88,9 +88,10 @@ def _planned(draft: Draft, keys: tuple[Key, ...]) -> Solution:
             return Solution(planned, padded, keys, proof.moved, verified=True)
         if proof.culprit is None or len(banned) >= _REPAIRS:
             return Solution.unpadded(draft, keys, verified=False, culprit=proof.culprit)
-        if not banned:  # what was offered may not be enough without the culprit
-            plans, unstable = _measured(draft, least=SITES_A_GAP)
         banned.add(proof.culprit.ban)
+        # what was offered may not be enough without the culprit; what other messages chose stays
+        message = proof.culprit.place.key.message
+        plans[message] = _measured(draft, least=SITES_A_GAP)[0][message]
 
 
 def _proven(draft: Draft, planned: Sequence[PlannedPad], keys: Sequence[Key]) -> tuple[Request, Proof]:

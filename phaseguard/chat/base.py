@@ -22,12 +22,14 @@ class Piece:
         content: the characters of that content (or of the block's text) which are in the request;
             a template may strip blanks at the ends.
         request: where they stand in the request text; same length as ``content``.
+        strips: whether blanks put in front of the content would not reach the request.
     """
 
     message: int
     block: int | None
     content: Span
     request: Span
+    strips: bool = False
 
 
 @dataclass(frozen=True, slots=True)

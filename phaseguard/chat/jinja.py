@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from phaseguard.chat.base import Message, Piece, Rendered
 from phaseguard.chat.payload import check_messages, surrogate_fault
-from phaseguard.chat.skeleton import locate_contents, stands_still
+from phaseguard.chat.skeleton import locate_contents, stands_still, strips_blanks
 from phaseguard.chat.template import plain, render_template
 from phaseguard.errors import RenderError
 from phaseguard.text import Span
@@ -71,8 +71,10 @@ class JinjaRenderer:
         check_messages(messages, _ROLES, None)
         text = self._text(messages, options)
         layout = locate_contents(messages, lambda ms: self._text(ms, options), text)
+        strips = strips_blanks(messages, layout.opaque, lambda ms: self._text(ms, options))
+        pieces = tuple(replace(p, strips=(p.message, p.block) in strips) for p in layout.pieces)
         notes = list(layout.notes)
-        specials, spelt = self._specials(messages, options, text, layout.pieces)
+        specials, spelt = self._specials(messages, options, text, pieces)
         if spelt:
             notes.append(
                 "A message spells a special token. It counts as plain text here; a server that encodes the "
@@ -82,12 +84,12 @@ class JinjaRenderer:
             notes.append(
                 f"The template is not told of reasoning {self.reasoning!r}: set chat_template_kwargs."
             )
-        known_until = _first_medium(messages, layout.pieces)
+        known_until = _first_medium(messages, pieces)
         if known_until is not None:
             notes.append(
                 "How many tokens an image or a sound takes is not known here: no index behind it is."
             )
-        return Rendered(text, specials, layout.pieces, self.prefix_tokens, known_until, tuple(notes))
+        return Rendered(text, specials, pieces, self.prefix_tokens, known_until, tuple(notes))
 
     def unstable(
         self, messages: Sequence[Message], options: Mapping[str, Any], among: Collection[int] | None = None

@@ -23,6 +23,7 @@ Key = tuple[int, int | None]
 Side = Literal["left", "right"]
 _SIDES: tuple[Side, Side] = ("left", "right")
 _MARKS = tuple(chr(0xF8FF - n) for n in range(64))
+_LEAD = " \t\n"
 # Roles whose text nobody edits: when a template changes it, it is left unmapped instead of refused.
 _UNEDITED = frozenset({"assistant", "tool", "function"})
 
@@ -108,6 +109,17 @@ def locate_contents(messages: Sequence[Message], render: RenderText, text: str) 
         opaque |= _give_up(messages, slots, fault)
 
 
+def strips_blanks(messages: Sequence[Message], opaque: frozenset[Key], render: RenderText) -> frozenset[Key]:
+    """Texts, as (message, block), in front of which the template takes blanks away.
+
+    ``render`` is called with sentinels, once with blanks in front of each.
+    """
+    slots = _slots(messages, opaque)
+    mark = _free_mark(messages, slots, render)
+    text = render(_with_sentinels(messages, slots, mark, lead=_LEAD))
+    return frozenset(_key(slot) for n, slot in enumerate(slots) if _LEAD + _sentinel(mark, n) not in text)
+
+
 def stands_still(
     messages: Sequence[Message], opaque: frozenset[Key], render: RenderText
 ) -> Callable[[int], bool]:
@@ -156,11 +168,15 @@ def _with_sentinels(
     slots: Sequence[ContentText],
     mark: str,
     edges: Side | None = None,
+    lead: str = "",
 ) -> list[dict[str, Any]]:
-    """Copies of the messages with each slot's text replaced, keeping its blanks at one end on request."""
+    """Copies of the messages with each slot's text replaced by ``lead`` and a sentinel.
+
+    Its blanks at one end are kept on request.
+    """
     copies: list[dict[str, Any]] = [dict(message) for message in messages]
     for number, slot in enumerate(slots):
-        text = _sentinel(mark, number)
+        text = lead + _sentinel(mark, number)
         if edges == "left":
             text = slot.text[: len(slot.text) - len(slot.text.lstrip())] + text
         elif edges == "right":

@@ -268,3 +268,14 @@ def test_importing_renderers_loads_nothing_heavy():
     code = f"import phaseguard.chat, sys; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_blanks_that_a_template_strips_are_told(style):
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    renderer = load_renderer("jinja", template=template(style))
+    whole = renderer.render(messages, {})
+    for piece in whole.pieces:
+        padded = [dict(message) for message in messages]
+        padded[piece.message]["content"] = " \n" + padded[piece.message]["content"]
+        assert piece.strips == (renderer.render(padded, {}).text == whole.text)
