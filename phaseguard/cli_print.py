@@ -12,7 +12,7 @@ from phaseguard.show.words import visible
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_PIPE_WIDTH = 110
+_PIPE_WIDTH = 120
 
 
 def print_error(message: str) -> None:
@@ -39,7 +39,17 @@ def print_rich(*parts: RenderableType, stderr: bool = False) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(stderr=stderr, highlight=False, emoji=False, markup=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
+    if console.is_terminal:
+        for part in parts:
+            console.print(part, soft_wrap=False)
+        return
+    if "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH
-    for part in parts:
-        console.print(part, soft_wrap=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part, soft_wrap=False)
+    # tables fill their lines with blanks, which a terminal hides and a log keeps
+    console.file.write(
+        "".join(f"{line.rstrip()}\n" for line in captured.get().removesuffix("\n").split("\n"))
+    )
+    console.file.flush()

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -99,6 +100,35 @@ def test_readme_begins_with_the_two_commands():
     assert "pip install" in first
     assert "phaseguard align examples/rag_prompt.md" in first
     assert "python -m pytest" in second
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return [part.split("\n", 1)[1] for part in text.split("```")[1::2] if part.startswith(f"{language}\n")]
+
+
+def test_readme_shows_what_its_first_block_prints(tmp_path):
+    command = shell_blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0].splitlines()[-1]
+    args = command.replace("aligned.md", str(tmp_path / "aligned.md")).split()[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "phaseguard", *args],
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+        cwd=ROOT,
+        env={key: value for key, value in os.environ.items() if key != "COLUMNS"},
+    )
+    assert done.stderr == blocks("text")[0]
+    assert done.stdout == ""
+    assert "PROVOCATIVE-8417" in (tmp_path / "aligned.md").read_text(encoding="utf-8")
+
+
+def test_readme_profile_is_one_that_aligns():
+    profile = json.loads(blocks("json")[0])
+    text = "The vault code is PROVOCATIVE-8417.\n\n" + "More words.\n" * 80
+    span = phaseguard.align_prompt(text, key_passages="8417", profile=profile).report.passages[0].spans[0]
+    assert span.strong_after is True
+    assert span.phase_after in {2, 3}
 
 
 def test_readme_names_every_shipped_profile():
