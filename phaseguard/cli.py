@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 import traceback
@@ -259,7 +260,7 @@ def main(args: Sequence[str] | None = None) -> int:
         _print_usage_error(fault)
         return BAD_INPUT
     except PhaseGuardError as fault:
-        print_error(str(fault))
+        print_error(re.sub(r"\bkey_passages\[\d+\]", "--key", str(fault)))
         return BAD_INPUT
     except OSError as fault:
         print_error(f"the output cannot be written: {fault.strerror or fault}.")

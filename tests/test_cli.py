@@ -180,6 +180,7 @@ BAD = {
     "a folder": (("align", "."), ". cannot be read: Is a directory"),
     "unknown profile": (("align", "FILE", "-p", "deepseek-v4-flsh"), "Did you mean 'deepseek-v4-flash'"),
     "passage not found": (("align", "FILE", "--key", "vault code is 9"), "The nearest text is"),
+    "key, not found": (("align", "FILE", "--key", "zzz"), "error: --key does not occur in the prompt: 'zzz'"),
     "answer not found": (("align", "FILE", *KEY, "--answer", "99999"), "stands in no key passage"),
     "phases": (("align", "FILE", "--strong", "2,x"), "--strong '2,x': give phases separated by commas"),
     "no phases": (("align", "FILE", "--strong", ""), "--strong ''"),
