@@ -14,7 +14,7 @@ from phaseguard.align.prompt import FieldKey, Prompt
 from phaseguard.align.request import Request
 from phaseguard.align.setting import Setting
 from phaseguard.normalize import normalize
-from phaseguard.text import Edit, OffsetMap
+from phaseguard.text import Edit
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,17 @@ class Draft:
             InputError: when the level is unknown or a passage cannot be used.
             PassageNotFoundError: when a passage or answer does not occur.
         """
-        sources: list[Source] = []
-        edits: dict[FieldKey, tuple[Edit, ...]] = {}
-        for field in prompt.fields:
-            normalized = normalize(field.text, setting.level)
-            if normalized.edits and field.editable and not field.is_tool:
-                edits[field.key] = normalized.edits
-                sources.append(Source(field, normalized.text, OffsetMap(normalized.edits)))
-            else:
-                sources.append(Source(field, field.text, OffsetMap(())))
+        sources = tuple(
+            Source(
+                field, normalize(field.text, setting.level if field.editable and not field.is_tool else "off")
+            )
+            for field in prompt.fields
+        )
+        edits = {source.field.key: source.normalized.edits for source in sources if source.normalized.edits}
         passages = choose_passages(prompt, sources, wanted)
         tokenizer = setting.tokenizer if setting.evidence.period > 1 else None
         answers = choose_answers(prompt, passages, sources, wanted, tokenizer)
-        return cls(prompt, setting, tuple(sources), edits, passages, answers)
+        return cls(prompt, setting, sources, edits, passages, answers)
 
     @cached_property
     def texts(self) -> Mapping[FieldKey, str]:

@@ -13,7 +13,6 @@ from phaseguard.align.request import Request
 from phaseguard.align.salience import AnswerSpan
 from phaseguard.align.solver import Option, Problem, SiteNode, SpanNode
 from phaseguard.chat.base import Piece
-from phaseguard.normalize import BlockMap
 from phaseguard.text import Span
 
 
@@ -55,8 +54,7 @@ def find_gaps(
     """
     if not stretch.paddable:
         return
-    blocks = BlockMap(stretch.source.text)
-    if _may_open(stretch, request, blocks):
+    if _may_open(stretch, request):
         yield iter((_place(stretch, Span(0, 0), edge=True),))
     if stretch.source.field.is_tool:
         return
@@ -66,12 +64,12 @@ def find_gaps(
     if more_behind:
         gaps.append(Span(stretch.piece.content.end, stretch.piece.content.end))
     for span in gaps:
-        yield _places(stretch, blocks, None if inside else taken, Span(at, max(at, span.start)))
+        yield _places(stretch, None if inside else taken, Span(at, max(at, span.start)))
         at = max(at, span.end)
 
 
-def _places(stretch: Stretch, blocks: BlockMap, taken: _Taken | None, gap: Span) -> Iterator[Place]:
-    for found in blocks.breaks(gap.start, gap.end):
+def _places(stretch: Stretch, taken: _Taken | None, gap: Span) -> Iterator[Place]:
+    for found in stretch.source.blocks.breaks(gap.start, gap.end):
         span = Span(found.start, found.end)
         if span.end <= gap.end and not (taken and taken.touches(span)):
             yield _place(stretch, span, edge=False)
@@ -96,7 +94,7 @@ class _Taken:
         return before > 0 and self._ends[before - 1] > span.start
 
 
-def _may_open(stretch: Stretch, request: Request, blocks: BlockMap) -> bool:
+def _may_open(stretch: Stretch, request: Request) -> bool:
     """Whether a pad may stand in front of the whole text."""
     if stretch.piece.content.start > 0:
         return False  # the template strips what stands there
@@ -107,7 +105,7 @@ def _may_open(stretch: Stretch, request: Request, blocks: BlockMap) -> bool:
     stands_alone = (
         start == 0 or text[start - 1] == "\n" or any(s.end == start for s in request.rendered.specials)
     )
-    return stands_alone and blocks.opening
+    return stands_alone and stretch.source.blocks.opening
 
 
 def _place(stretch: Stretch, span: Span, *, edge: bool) -> Place:

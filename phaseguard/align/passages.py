@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from functools import cached_property
+from numbers import Integral
 
 from phaseguard.align.prompt import FieldKey, TextField
 from phaseguard.errors import InputError, PassageNotFoundError
+from phaseguard.normalize import BlockMap, Normalized
 from phaseguard.text import OffsetMap, Span
 
 
@@ -34,19 +37,27 @@ class Passage:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
-    """A text of the prompt before and after normalizing.
-
-    Attributes:
-        field: the text as given.
-        text: the text after normalizing.
-        offsets: maps the one to the other.
-    """
+    """A text of the prompt before and after normalizing."""
 
     field: TextField
-    text: str
-    offsets: OffsetMap
+    normalized: Normalized
+
+    @property
+    def text(self) -> str:
+        """The text after normalizing."""
+        return self.normalized.text
+
+    @cached_property
+    def offsets(self) -> OffsetMap:
+        """Maps characters of the text as given to those after normalizing."""
+        return OffsetMap(self.normalized.edits)
+
+    @cached_property
+    def blocks(self) -> BlockMap:
+        """What is protected in the normalized text."""
+        return self.normalized.blocks
 
 
 Given = str | Span | PassageSpan
@@ -119,6 +130,8 @@ def _exact(text: str, wanted: str) -> Iterator[Span]:
 
 def _at(passage: Span | PassageSpan, number: int, sources: Sequence[Source]) -> Passage:
     place = PassageSpan(passage.start, passage.end) if isinstance(passage, Span) else passage
+    if not all(isinstance(at, Integral) or at is place.block is None for at in astuple(place)):
+        raise InputError(f"key_passages[{number}] is {place!r}: give whole numbers, and a block or None.")
     key = FieldKey(place.message, -1 if place.block is None else place.block)
     source = next((source for source in sources if source.field.key == key), None)
     if source is None:

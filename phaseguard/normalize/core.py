@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from phaseguard.errors import InputError, did_you_mean
@@ -27,6 +27,12 @@ class Normalized:
     text: str
     edits: tuple[Edit, ...]
     level: Level
+    _blocks: BlockMap | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def blocks(self) -> BlockMap:
+        """The map of ``text``: the one that the last look at it made, or a new one."""
+        return self._blocks or BlockMap(self.text)
 
     def restore(self) -> str:
         r"""Return the text as it was given.
@@ -65,20 +71,25 @@ def normalize(text: str, level: Level = "safe") -> Normalized:
     if level not in LEVELS:
         raise InputError(f"There is no level {level!r}. {did_you_mean(str(level), LEVELS)}")
     edits: tuple[Edit, ...] = ()
-    now = text
+    now, blocks = text, None
     for _ in range(_MOST_PASSES if level != "off" else 0):
-        found = _one_pass(now, level)
+        blocks = _map(now, level)
+        found = _one_pass(blocks, level) if blocks else []
         if not found:
             break
         edits = compose(text, edits, found)
-        now = apply_edits(now, found)
-    return Normalized(now, edits, level)
+        now, blocks = apply_edits(now, found), None
+    return Normalized(now, edits, level, blocks)
 
 
-def _one_pass(text: str, level: Level) -> list[Edit]:
-    """What the level's rules find in a text; nothing is mapped when nothing can be found."""
-    if not rules.may_apply(text) and not (level == "full" and full.may_apply(text)):
-        return []
-    blocks = BlockMap(text)
+def _map(text: str, level: Level) -> BlockMap | None:
+    """The map of a text, or None when no rule of the level can find anything in it."""
+    if rules.may_apply(text) or (level == "full" and full.may_apply(text)):
+        return BlockMap(text)
+    return None
+
+
+def _one_pass(blocks: BlockMap, level: Level) -> list[Edit]:
+    """What the level's rules find."""
     chosen = rules.SAFE_RULES + (full.FULL_RULES if level == "full" else ())
     return without_overlaps(edit for rule in chosen for edit in rule(blocks))
