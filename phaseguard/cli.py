@@ -175,7 +175,9 @@ def inspect(
 
 @app.command(epilog=_EXITS)
 def normalize(
-    files: Annotated[list[str] | None, typer.Argument(help="Files; - or nothing reads stdin.")] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILES", help="Files; - or nothing reads stdin.")
+    ] = None,
     level: Annotated[Level, typer.Option(help="What may be changed.")] = Level.SAFE,
     check: Annotated[
         bool, typer.Option("--check", help="List what would change; exit 1 if anything.")
