@@ -21,7 +21,11 @@ class Span:
     end: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start <= self.end:
+        try:
+            fits = 0 <= self.start <= self.end
+        except TypeError:
+            fits = False
+        if not fits:
             raise EditError(f"Span({self.start}, {self.end}) is not a range: give 0 <= start <= end.")
 
     def of(self, text: str) -> str:

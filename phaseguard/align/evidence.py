@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TypeVar
 
 from phaseguard.align.report import Provenance
@@ -111,12 +112,16 @@ def _stated(profile: PhaseProfile, strong: Iterable[int]) -> Evidence:
     except TypeError as error:
         raise InputError(f"strong={strong!r}: give a set of phases such as {{2, 3}}.") from error
     if profile.period < 2:
-        raise InputError(f"strong={sorted(phases)}: profile {profile.name} has no phase to align to.")
-    if not phases or not all(type(phase) is int and 0 <= phase < profile.period for phase in phases):
+        raise InputError(
+            f"strong={sorted(phases, key=str)}: profile {profile.name} has no phase to align to."
+        )
+    whole = [phase for phase in phases if isinstance(phase, Integral) and not isinstance(phase, bool)]
+    if not phases or len(whole) < len(phases) or not all(0 <= phase < profile.period for phase in whole):
         raise InputError(
             f"strong={sorted(phases, key=str)}: give phases from 0 to {profile.period - 1}, the period of "
             f"profile {profile.name} being {profile.period}."
         )
+    phases = frozenset(map(int, phases))  # NumPy's integers too
     detail = f"The caller states that phases {sorted(phases)} are strong."
     return Evidence(Provenance("stated", "strong=", detail), profile.period, {}, {0: phases})
 

@@ -16,6 +16,7 @@ from phaseguard.text import Span
 from phaseguard.tokens.base import Tokenizer
 
 _ASKED = 0.25  # share of its weight that a span keeps when the question names it
+_LONGEST_WORD = 40  # characters: no vocabulary has a longer word
 _COMMON_IDS = 20_000  # merges are learnt in order of frequency: a word with a low id is a common one
 
 
@@ -68,7 +69,7 @@ class Wanted:
 def _strings(name: str, given: str | Sequence[str] | None) -> tuple[str, ...] | None:
     if given is None:
         return None
-    values = (given,) if isinstance(given, str) else tuple(given)
+    values = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Sequence) else ()
     if not values or not all(isinstance(value, str) and value.strip() for value in values):
         raise InputError(f"{name}: give a text or a list of texts, none of them blank.")
     return values
@@ -155,8 +156,9 @@ def choose_answers(
 
 def _less_if_asked(text: str, answer: AnswerSpan, question: str) -> AnswerSpan:
     said = answer.span.of(text)
-    pattern = rf"(?<!\w){re.escape(said)}(?!\w)"
-    if said and re.search(pattern, question, re.IGNORECASE):
+    if not said or said.lower() not in question.lower():
+        return answer
+    if re.search(rf"(?<!\w){re.escape(said)}(?!\w)", question, re.IGNORECASE):
         return replace(answer, weight=answer.weight * _ASKED)
     return answer
 
@@ -176,6 +178,8 @@ def _rarity(tokenizer: Tokenizer) -> Callable[[str], bool]:
 
     @lru_cache(maxsize=4096)
     def is_rare(word: str) -> bool:
+        if len(word) > _LONGEST_WORD:
+            return True
         ids = tokenizer.encode_ids([" " + word])[0]
         return len(ids) > 1 or int(ids[0]) >= _COMMON_IDS
 

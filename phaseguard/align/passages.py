@@ -130,7 +130,8 @@ def _exact(text: str, wanted: str) -> Iterator[Span]:
 
 def _at(passage: Span | PassageSpan, number: int, sources: Sequence[Source]) -> Passage:
     place = PassageSpan(passage.start, passage.end) if isinstance(passage, Span) else passage
-    if not all(isinstance(at, Integral) or at is place.block is None for at in astuple(place)):
+    numbers = astuple(place)[: 3 if place.block is None else 4]
+    if not all(isinstance(at, Integral) for at in numbers):
         raise InputError(f"key_passages[{number}] is {place!r}: give whole numbers, and a block or None.")
     key = FieldKey(place.message, -1 if place.block is None else place.block)
     source = next((source for source in sources if source.field.key == key), None)

@@ -164,7 +164,10 @@ def _replaced(index: int, original: Any, message: Mapping[str, Any], texts: Mapp
     content = message.get("content")
     if isinstance(content, str):
         new: Any = texts.get(FieldKey(index), content)
-        return original if new == content else {**message, "content": new}
+        if new == content:
+            return original
+        copy = getattr(original, "model_copy", None)
+        return {**message, "content": new} if copy is None else copy(update={"content": new})
     if content is None:
         return original
     blocks = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from phaseguard.align.passages import Passage, Source
@@ -123,11 +123,13 @@ def _hits(source: Source, terms: set[str], skip: Sequence[tuple[Source, Span]]) 
     if len(lowered) != len(text):  # a few characters change length in lower case
         lowered = text
     skipped = [span for other, span in skip if other is source]
+    found = [
+        match
+        for match in _any_of(terms).finditer(lowered)
+        if not any(span.start <= match.start() < span.end for span in skipped)
+    ]
     by_sentence: dict[Span, set[str]] = {}
-    for match in _any_of(terms).finditer(lowered):
-        if any(span.start <= match.start() < span.end for span in skipped):
-            continue
-        sentence = _sentence_at(text, match.start())
+    for match, sentence in zip(found, _sentences(text, [match.start() for match in found]), strict=True):
         by_sentence.setdefault(sentence, set()).add(match.group())
     return [_Hit(source, sentence, frozenset(words)) for sentence, words in sorted(by_sentence.items())]
 
@@ -141,17 +143,28 @@ def _any_of(terms: set[str]) -> re.Pattern[str]:
     return re.compile("|".join(parts))
 
 
-def _sentence_at(text: str, at: int) -> Span:
-    line_start = text.rfind("\n", 0, at) + 1
-    line_end = text.find("\n", at)
-    line_end = len(text) if line_end < 0 else line_end
-    start, end = line_start, line_end
-    for match in _SENTENCE_END.finditer(text, line_start, line_end):
+def _sentences(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """The sentence at each of ascending places; a line is read once, however many places are in it."""
+    sentence, line_end = Span(0, 0), -1
+    for at in places:
+        if at >= sentence.end:
+            since = sentence.end
+            if at > line_end:
+                since = text.rfind("\n", max(line_end, 0), at) + 1
+                line_end = text.find("\n", at)
+                line_end = len(text) if line_end < 0 else line_end
+            sentence = _sentence_at(text, at, since, line_end)
+        yield sentence
+
+
+def _sentence_at(text: str, at: int, start: int, end: int) -> Span:
+    """The sentence at a place of ``text[start:end]``, which starts with a sentence and ends with its line."""
+    for match in _SENTENCE_END.finditer(text, start, end):
         if match.end() <= at:
             start = match.end()
         else:
             end = match.start()
             break
-    end = len(text[:end].rstrip()) if end > start else end
-    start += len(text[start:end]) - len(text[start:end].lstrip())
-    return Span(start, max(start, end))
+    sentence = text[start:end]
+    start += len(sentence) - len(sentence.lstrip())
+    return Span(start, start + len(sentence.strip()))

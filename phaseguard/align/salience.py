@@ -33,23 +33,25 @@ WEIGHTS = {
     "passage": 0.3,
 }
 
-# ASCII classes on purpose: in Chinese or Japanese text an identifier touches letters on both sides
+# ASCII classes on purpose: in Chinese or Japanese text an identifier touches letters on both sides.
+# A run of signs is entered at its start alone, or looked at for so many characters: else time is quadratic.
 _A = "A-Za-z0-9_"
 _PATTERNS = (
     (
         "path",  # URLs, e-mail addresses, Unix and Windows paths, file names
         re.compile(
-            rf"[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`)\]]*[^\s<>\"'`)\].,;:!?]"
-            rf"|[{_A}.+-]+@[{_A}-]+(?:\.[{_A}-]+)+"
-            rf"|(?<![{_A}/])(?:~|\.{{1,2}})?/[{_A}.@+-]+(?:/[{_A}.@+-]+)*[{_A}]"
-            rf"|(?<![{_A}/.])[{_A}-]+(?:/[{_A}-]+)*/[{_A}-]+(?:\.[A-Za-z][{_A}]*)+"
+            rf"[A-Za-z][A-Za-z0-9+.-]{{0,15}}+://[^\s<>\"'`)\]]*[^\s<>\"'`)\].,;:!?]"
+            rf"|[{_A}.+-]{{1,64}}+@[{_A}-]+(?:\.[{_A}-]+)+"
+            rf"|(?<![{_A}/.@+-])(?:~|\.{{1,2}})?/[{_A}.@+-]+(?:/[{_A}.@+-]+)*[{_A}]"
+            rf"|(?<![{_A}/.-])[{_A}-]+(?:/[{_A}-]+)*/[{_A}-]+(?:\.[A-Za-z][{_A}]*)+"
             rf"|(?<![{_A}])[A-Za-z]:\\[{_A}.\\-]*[{_A}]"
         ),
     ),
     (
         "identifier",  # letters and digits joined by signs, with a digit, an underscore or inner capitals
         re.compile(
-            rf"(?<![{_A}])(?=[{_A}./:#-]*(?:\d|_|[a-z][A-Z]))[A-Za-z_#][{_A}]*(?:[-./:#][{_A}]+)*(?:\(\))?"
+            rf"(?<![{_A}])(?=[A-Za-z./:#-]{{0,64}}+[\d_]|(?:[A-Z./:#-]{{0,64}}+[a-z]{{1,64}}+){{1,16}}?[A-Z])"
+            rf"[A-Za-z_#][{_A}]*(?:[-./:#][{_A}]+)*(?:\(\))?"
             rf"|(?<![{_A}])[0-9A-Fa-f]{{2,}}(?:[-:][0-9A-Fa-f]{{2,}}){{3,}}(?![{_A}])"
             rf"|(?<![{_A}])(?=[{_A}]*[A-Za-z])\d[{_A}]*(?:[-./:][{_A}]+)*(?![{_A}])"
             rf"|(?<![{_A}.])[A-Za-z_][{_A}]*(?:\.[A-Za-z_][{_A}]*)*\(\)"
@@ -102,11 +104,14 @@ def find_answer_spans(
     [('PROVOCATIVE-8417', 'identifier')]
     """
     taken: list[AnswerSpan] = []
+    free = bytearray(b"\1") * (passage.end - passage.start)
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text, passage.start, passage.end):
             quotes = 1 if kind == "quoted" else 0  # the marks are not part of the answer
             span = Span(match.start() + quotes, match.end() - quotes)
-            if span.start < span.end and not any(span.overlaps(other.span) for other in taken):
+            start, end = span.start - passage.start, span.end - passage.start
+            if start < end and free.find(0, start, end) < 0:
+                free[start:end] = bytes(end - start)
                 taken.append(AnswerSpan(span, kind, _weight(kind, span.of(text))))
     if not taken:
         taken = _rare_words(text, passage, is_rare) or [_whole(text, passage)]

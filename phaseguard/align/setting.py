@@ -55,7 +55,7 @@ class Setting:
             InputError: when one cannot be used.
             ProfileError: when the profile is unknown or broken.
         """
-        if isinstance(pads, str) and pads not in _KINDS:
+        if pads not in _KINDS if isinstance(pads, str) else not isinstance(pads, Sequence):
             raise InputError(f"pads={pads!r}: give 'auto', 'invisible', 'visible' or a list of strings.")
         if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool) or budget < 0):
             raise InputError(f"max_added_tokens={budget!r}: give a number of tokens from 0, or None.")

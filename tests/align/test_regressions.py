@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from pydantic import BaseModel
 
-from phaseguard import align_prompt
+from phaseguard import PassageSpan, align_prompt
 from phaseguard.align import setting
+from phaseguard.align.salience import find_answer_spans
 from phaseguard.chat import load_renderer
+from phaseguard.errors import EditError, InputError
+from phaseguard.text import Span
 from tests.align.helpers import PARAGRAPHS, profile
 
 LLAMA3 = Path(__file__).parents[1] / "chat" / "templates" / "llama3.jinja"
@@ -64,3 +70,73 @@ def test_a_pad_at_a_stripped_edge_changes_no_earlier_message(strong: int) -> Non
         whole = align_prompt(messages, key_passages=["Kx-1", "Kx-2", "Kx-3"], **given)
         part = align_prompt(messages[:1], key_passages=["Kx-1", "Kx-2"], **given)
         assert part.prompt == whole.prompt[:1]
+
+
+TEXT = "The door code is A-17.\n\nThe vault code is Kx-8417.\n\nWhich is the vault code?"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"pads": None},
+        {"pads": 5},
+        {"pads": {" \n", ". .\n\n"}},
+        {"answer": 5},
+        {"answer": object()},
+        {"key_passages": [PassageSpan(0, 5.5)]},  # type: ignore[arg-type]
+        {"key_passages": [PassageSpan(None, 5)]},  # type: ignore[arg-type]
+        {"key_passages": [PassageSpan(0, 5, "x")]},  # type: ignore[arg-type]
+        {"key_passages": [Span(0, 5.5)]},  # type: ignore[arg-type]
+        {"profile": "llama-3", "strong": {1, "x"}},
+    ],
+)
+def test_arguments_of_another_type_are_named(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        align_prompt(TEXT, **{"key_passages": ["Kx-8417"], "strong": {1}, **arguments})
+
+
+def test_a_span_of_nothing_is_an_error_of_ours() -> None:
+    with pytest.raises(EditError):
+        Span(0, None)  # type: ignore[arg-type]
+
+
+def test_phases_may_be_numpy_integers() -> None:
+    out = align_prompt(TEXT, key_passages=["Kx-8417"], strong=set(np.arange(1, 2)))
+    assert out.report.passages[0].spans[0].phase_after == 1
+    assert json.dumps(out.report.to_dict())
+
+
+class SdkMessage(BaseModel):
+    """What an SDK returns as a message."""
+
+    role: str
+    content: str
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        ({"role": "user", "content": TEXT + "  \n\n\n\nSay it."},),
+        {"messages": ({"role": "user", "content": TEXT + "  \n\n\n\nSay it."},)},
+        [SdkMessage(role="user", content=TEXT + "  \n\n\n\nSay it.")],
+    ],
+)
+def test_tuples_and_message_objects_come_back_as_such(prompt: Any) -> None:
+    out = align_prompt(prompt, key_passages=["Kx-8417"], strong={1})
+    assert out.report.normalize_edits
+    assert out.restore() == prompt
+    assert type(out.prompt) is type(prompt)
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "a-", "a.", "a/", "a@b.", "7", "1 000 ", "x()", "C:\\a", "http://", "_"]
+)
+def test_answer_spans_of_a_long_run_take_linear_time(unit: str) -> None:
+    """Time is told by the quadratic way taking minutes; nothing is measured."""
+    text = unit * (300_000 // len(unit))
+    assert find_answer_spans(text, Span(0, len(text)))
+
+
+def test_sentences_of_a_long_line_take_linear_time() -> None:
+    out = align_prompt("The code is here. " * 20_000, query="code", strong={1})
+    assert [passage.text for passage in out.report.passages] == ["The code is here."] * 3
