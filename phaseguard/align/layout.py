@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ from phaseguard.align.salience import AnswerSpan
 from phaseguard.align.solver import Option, Problem, SiteNode, SpanNode
 from phaseguard.chat.base import Piece
 from phaseguard.text import Span
+
+# what means something else, or nothing, behind a blank line: front matter, a shebang, declarations
+_MUST_BE_FIRST = re.compile(
+    r"\ufeff|---[ \t]*\n|\+\+\+[ \t]*\n|#!|<\?|<!DOCTYPE|%YAML|%PDF|From ", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,7 @@ def _may_open(stretch: Stretch, request: Request) -> bool:
     stands_alone = (
         start == 0 or text[start - 1] == "\n" or any(s.end == start for s in request.rendered.specials)
     )
-    return stands_alone and stretch.source.blocks.opening
+    return stands_alone and not _MUST_BE_FIRST.match(stretch.source.text)
 
 
 def _place(stretch: Stretch, span: Span, *, edge: bool) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -147,6 +148,9 @@ def _at(passage: Span | PassageSpan, number: int, sources: Sequence[Source]) -> 
     return Passage(key, source.offsets.forward_span(Span(place.start, place.end)), "given")
 
 
+_MOST_LINES = 500
+
+
 def shorten(text: str, most: int = 80) -> str:
     """The text on one line, cut to ``most`` characters."""
     line = " ".join(text.split())
@@ -167,7 +171,21 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
             score = len(words & here) / max(1, len(words | here))
             if score > best_score:
                 best, best_score = line, score
+    best = best or _most_like(wanted, texts)
     return f" The nearest text is {shorten(best, 120)!r}." if best else ""
+
+
+def _most_like(wanted: str, texts: Sequence[str]) -> str:
+    """The line with most characters in common, where no whole word is; only the first lines are tried."""
+    lines = [line.strip() for text in texts for line in text.splitlines() if line.strip()][:_MOST_LINES]
+    matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
+    best, best_share = "", 0.5
+    for line in lines:
+        matcher.set_seq1(line[: 4 * len(wanted) + 200])
+        share = sum(block.size for block in matcher.get_matching_blocks()) / len(wanted)
+        if share > best_share:
+            best, best_share = line, share
+    return best
 
 
 def _words(text: str) -> list[str]:

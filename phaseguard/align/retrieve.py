@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from phaseguard.align.passages import Passage, Source
+from phaseguard.align.passages import Passage, Source, shorten
 from phaseguard.text import Span
 
 MOST_PASSAGES = 3  # a question has few answers; more passages only compete for the same phases
@@ -28,6 +28,13 @@ _TERM = re.compile(
     r"[^\W_\u3040-\u30ff\u3400-\u9fff]+(?:[-_.'’][^\W_\u3040-\u30ff\u3400-\u9fff]+)*|[\u3040-\u30ff\u3400-\u9fff]+"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n")
+_ABBREVIATION = re.compile(
+    r"(?:(?<!\w)(?:No|Nos|Nr|Dr|Mr|Mrs|Ms|Prof|St|Art|Sec|Sect|Fig|Eq|Ref|Abs|Abt|Az|Vol|Ch|pp?|vs|etc|cf|ca|approx"
+    r"|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|z\.B|d\.h|e\.g|i\.e|u\.a|bzw|vgl|[A-Z])\.)\Z",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(r"[?？][\"'”’)]*\Z")
+_TELLING = re.compile(r"\d|[A-Z]{2}|[a-z][A-Z]|_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ def question_of(text: str) -> Span:
     """
     end = len(text.rstrip())
     edges = _edge_paragraphs(text, end)
+    if len(edges) == 1 and (asked := _last_sentence(text, edges[0])) != edges[0]:
+        return asked
     if len(edges) > 1:
         for span in edges:
             if span.end - span.start <= _LONG_QUESTION and _ASKS.search(text, span.start, span.end):
@@ -67,13 +76,21 @@ def _edge_paragraphs(text: str, end: int) -> list[Span]:
     return list(dict.fromkeys(edges))
 
 
+def _last_sentence(text: str, paragraph: Span) -> Span:
+    """The last sentence of a paragraph if it asks, else the paragraph."""
+    found = next(_sentences(text, [paragraph.end - 1]))
+    return found if _ASKING.search(found.of(text)) else paragraph
+
+
 def find_by_query(
     query: str, sources: Sequence[Source], *, skip: Sequence[tuple[Source, Span]] = ()
 ) -> tuple[Passage, ...]:
     """Choose up to three sentences that share rare words with the query.
 
     A word counts by its rarity, log(1 + sentences with any shared word / sentences with this word). A
-    sentence must share two words of a query that has more than two, and reach half of the best score.
+    sentence must reach half of the best score. Of a query with more than two words it must share two;
+    where none does, one shared word is enough for a sentence with a number or an identifier. Sentences
+    that ask are no answers.
 
     Args:
         query: the question.
@@ -83,32 +100,39 @@ def find_by_query(
     terms = _terms(query) - _STOP
     if not terms:
         return ()
-    least = 1 if len(terms) < 3 else 2
     hits = [hit for source in sources for hit in _hits(source, terms, skip)]
     frequency = Counter(word for hit in hits for word in hit.words)
     scored = sorted(
         (
             (sum(math.log(1 + len(hits) / frequency[word]) for word in hit.words), -place, hit)
-            for place, hit in enumerate(hits)
-            if len(hit.words) >= least
+            for place, hit in enumerate(_near_enough(hits, terms))
         ),
         key=lambda item: (item[0], item[1]),
         reverse=True,
     )
     chosen = [(score, hit) for score, _, hit in scored[:MOST_PASSAGES] if score >= scored[0][0] / 2]
     return tuple(
-        sorted(Passage(hit.source.field.key, hit.sentence, _why(score, hit.words)) for score, hit in chosen)
+        sorted(
+            Passage(hit.source.field.key, hit.sentence, _why(query, score, hit.words))
+            for score, hit in chosen
+        )
     )
 
 
-def _why(score: float, words: frozenset[str]) -> str:
-    return f"shares {', '.join(repr(word) for word in sorted(words))} with the query (score {score:.2f})"
+def _near_enough(hits: Sequence[_Hit], terms: set[str]) -> list[_Hit]:
+    near = [hit for hit in hits if len(hit.words) >= min(2, len(terms) - 1 or 1)]
+    return near or [hit for hit in hits if _TELLING.search(hit.sentence.of(hit.source.text))]
+
+
+def _why(query: str, score: float, words: frozenset[str]) -> str:
+    shared = ", ".join(repr(word) for word in sorted(words))
+    return f"shares {shared} with the question {shorten(query)!r} (score {score:.2f})"
 
 
 def _terms(text: str) -> set[str]:
     terms: set[str] = set()
     for match in _TERM.finditer(text.lower()):
-        word = match.group()
+        word = match.group().removesuffix("'s").removesuffix("’s")
         if "\u3040" <= word[0] <= "\u9fff":
             terms.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
         else:
@@ -131,7 +155,11 @@ def _hits(source: Source, terms: set[str], skip: Sequence[tuple[Source, Span]]) 
     by_sentence: dict[Span, set[str]] = {}
     for match, sentence in zip(found, _sentences(text, [match.start() for match in found]), strict=True):
         by_sentence.setdefault(sentence, set()).add(match.group())
-    return [_Hit(source, sentence, frozenset(words)) for sentence, words in sorted(by_sentence.items())]
+    return [
+        _Hit(source, sentence, frozenset(words))
+        for sentence, words in sorted(by_sentence.items())
+        if not _ASKING.search(sentence.of(text))
+    ]
 
 
 def _any_of(terms: set[str]) -> re.Pattern[str]:
@@ -160,6 +188,8 @@ def _sentences(text: str, places: Sequence[int]) -> Iterator[Span]:
 def _sentence_at(text: str, at: int, start: int, end: int) -> Span:
     """The sentence at a place of ``text[start:end]``, which starts with a sentence and ends with its line."""
     for match in _SENTENCE_END.finditer(text, start, end):
+        if _ABBREVIATION.search(text, max(start, match.start() - 12), match.start()):
+            continue
         if match.end() <= at:
             start = match.end()
         else:

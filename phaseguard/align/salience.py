@@ -27,6 +27,7 @@ WEIGHTS = {
     "path": 1.0,
     "identifier": 1.0,
     "number": 0.9,
+    "quotation": 0.8,
     "quoted": 0.8,
     "name": 0.5,
     "rare-word": 0.3,
@@ -37,6 +38,12 @@ WEIGHTS = {
 # A run of signs is entered at its start alone, or looked at for so many characters: else time is quadratic.
 _A = "A-Za-z0-9_"
 _PATTERNS = (
+    (
+        "quotation",  # several words in quotation marks are one name, whatever numbers are in it
+        re.compile(
+            r"\"(?=[^\"\n]{1,78}\s)[^\"\n]{1,80}\"|“(?=[^”\n]{1,78}\s)[^”\n]{1,80}”|«(?=[^»\n]{1,78}\s)[^»\n]{1,80}»"
+        ),
+    ),
     (
         "path",  # URLs, e-mail addresses, Unix and Windows paths, file names
         re.compile(
@@ -53,14 +60,16 @@ _PATTERNS = (
             rf"(?<![{_A}])(?=[A-Za-z./:#-]{{0,64}}+[\d_]|(?:[A-Z./:#-]{{0,64}}+[a-z]{{1,64}}+){{1,16}}?[A-Z])"
             rf"[A-Za-z_#][{_A}]*(?:[-./:#][{_A}]+)*(?:\(\))?"
             rf"|(?<![{_A}])[0-9A-Fa-f]{{2,}}(?:[-:][0-9A-Fa-f]{{2,}}){{3,}}(?![{_A}])"
-            rf"|(?<![{_A}])(?=[{_A}]*[A-Za-z])\d[{_A}]*(?:[-./:][{_A}]+)*(?![{_A}])"
+            rf"|(?<![{_A}])(?=[{_A}./:-]{{0,64}}?[A-Za-z])\d[{_A}]*(?:[-./:][{_A}]+)*(?![{_A}])"
+            r"|[（(]\d{4}[）)][\u4e00-\u9fff]{1,4}\d+[\u4e00-\u9fff]{1,4}\d+号"  # a Chinese case number
             rf"|(?<![{_A}.])[A-Za-z_][{_A}]*(?:\.[A-Za-z_][{_A}]*)*\(\)"
         ),
     ),
     (
         "number",  # amounts, dates, versions, percentages: grouped and decimal digits are one number
         re.compile(
-            rf"(?:[$€£¥₹]\s?)?(?<![{_A}.])[-+]?(?:\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?!\d)|\d+)"
+            rf"(?<![{_A}])\+\d{{1,3}}(?:[ ()/-]{{0,2}}\d){{6,14}}"  # a telephone number
+            rf"|(?:[$€£¥₹]\s?)?(?<![{_A}.])[-+]?(?:\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?!\d)|\d+)"
             rf"(?:[.,:/'-]\d+)*(?:\s?[%‰°])?"
         ),
     ),
@@ -74,12 +83,13 @@ _PATTERNS = (
     (
         "name",  # capitalised words that do not start a sentence, and words in capitals
         re.compile(
-            r"(?:(?<=[^\W\d_] )|(?<=[,;:] ))[A-Z][\w'’-]+(?: (?:of |de |von |van )?[A-Z][\w'’-]+)*"
+            r"(?:(?<=[^\W\d_] )|(?<=[,;:] )|(?<=[DM][rs]\. )|(?<=Mrs\. ))[A-Z][\w'’-]+(?: (?:of |de |von |van )?[A-Z][\w'’-]+)*"
             rf"|(?<![{_A}])[A-Z]{{2,}}(?![{_A}])"
         ),
     ),
 )
 _SMALL_NUMBER = 0.4
+_LABEL = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,3}")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -107,10 +117,10 @@ def find_answer_spans(
     free = bytearray(b"\1") * (passage.end - passage.start)
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text, passage.start, passage.end):
-            quotes = 1 if kind == "quoted" else 0  # the marks are not part of the answer
+            quotes = 1 if kind in ("quotation", "quoted") else 0  # the marks are not part of the answer
             span = Span(match.start() + quotes, match.end() - quotes)
             start, end = span.start - passage.start, span.end - passage.start
-            if start < end and free.find(0, start, end) < 0:
+            if start < end and free.find(0, start, end) < 0 and not _abbreviates(kind, text, span, passage):
                 free[start:end] = bytes(end - start)
                 taken.append(AnswerSpan(span, kind, _weight(kind, span.of(text))))
     if not taken:
@@ -118,9 +128,14 @@ def find_answer_spans(
     return tuple(sorted(taken, key=lambda found: found.span))
 
 
+def _abbreviates(kind: str, text: str, span: Span, passage: Span) -> bool:
+    """Whether a name is the "Dr" of "Dr. Smith": short, with a dot, inside the passage."""
+    return kind == "name" and span.end - span.start < 5 and text.startswith(". ", span.end, passage.end)
+
+
 def _weight(kind: str, text: str) -> float:
-    """A bare number of one or two digits is mostly a count or a label, seldom the answer."""
-    return _SMALL_NUMBER if kind == "number" and text.isdigit() and len(text) < 3 else WEIGHTS[kind]
+    """A bare number such as 7 or 17.3 is mostly a count or the label of a clause, seldom the answer."""
+    return _SMALL_NUMBER if kind == "number" and _LABEL.fullmatch(text) else WEIGHTS[kind]
 
 
 def _rare_words(text: str, passage: Span, is_rare: Callable[[str], bool]) -> list[AnswerSpan]:

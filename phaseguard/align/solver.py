@@ -82,7 +82,13 @@ def solve(problem: Problem) -> Plan:
     >>> solve(problem)
     Plan(value=95, choices=((0, 0),), tokens=1)
     """
-    budget = _binding_budget(problem)
+    free = _solve(problem, None)
+    if problem.budget is None or free.tokens <= problem.budget:
+        return free  # the best of all plans is the best of those within the budget
+    return _solve(problem, problem.budget)
+
+
+def _solve(problem: Problem, budget: int | None) -> Plan:
     states = {0: _Partial(0, 0, 0, (-1, -1), None)}
     gained = {0: 0}
     for number, node in enumerate(problem.nodes):
@@ -97,16 +103,6 @@ def solve(problem: Problem) -> Plan:
             best, best_value = partial, gained[key]
     assert best is not None  # noqa: S101 - the state of doing nothing is never dropped
     return Plan(best_value, _choices(best), best.tokens)
-
-
-def _binding_budget(problem: Problem) -> int | None:
-    """The budget, or None when no plan could exceed it: then the shift alone is state enough."""
-    if problem.budget is None:
-        return None
-    most = sum(
-        max((o.tokens for o in n.options), default=0) for n in problem.nodes if isinstance(n, SiteNode)
-    )
-    return problem.budget if most > problem.budget else None
 
 
 def _step(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from phaseguard.align.draft import Draft
 from phaseguard.align.evidence import Evidence
 from phaseguard.align.layout import Key
@@ -12,7 +14,7 @@ from phaseguard.align.passages import Passage, Source
 from phaseguard.align.plan import PlannedPad
 from phaseguard.align.prompt import FieldKey
 from phaseguard.align.report import PadReport, PassageReport, Report, SpanReport
-from phaseguard.align.request import Request
+from phaseguard.align.request import UNKNOWN_SPECIAL, Request
 from phaseguard.align.salience import AnswerSpan
 from phaseguard.align.solve import Solution
 from phaseguard.errors import RenderError
@@ -49,7 +51,7 @@ def summarize(draft: Draft, solution: Solution, steps: Steps) -> Report:
         normalize_edits=sum(len(edits) for edits in draft.edits.values()),
         provenance=evidence.provenance,
         passages=passages,
-        notes=(*_notes(passages, evidence, profile), *(padded.rendered.notes if padded else ())),
+        notes=(*_notes(passages, evidence, profile, padded), *(padded.rendered.notes if padded else ())),
         warnings=_warnings(solution),
     )
 
@@ -173,7 +175,9 @@ def _pads(
     return tuple(reports)
 
 
-def _notes(reports: Sequence[PassageReport], evidence: Evidence, profile: PhaseProfile) -> list[str]:
+def _notes(
+    reports: Sequence[PassageReport], evidence: Evidence, profile: PhaseProfile, padded: Request | None
+) -> list[str]:
     notes = []
     spans = [span for report in reports for span in report.spans]
     if evidence.period < 2:
@@ -184,20 +188,31 @@ def _notes(reports: Sequence[PassageReport], evidence: Evidence, profile: PhaseP
             "normalized. State strong phases by hand with strong= (--strong) once you have measured them."
         )
     if not reports:
-        notes.append("No key passage: none was given, and no sentence shares a rare word with the query.")
+        notes.append("No key passage: none was given, and no sentence was found for the question.")
     unknown = sum(span.index_after is None for span in spans)
     if unknown and evidence.period > 1:
         notes.append(
             f"{unknown} answer spans have no known token index: the chat encoding drops or changes them, or "
             "an image stands before them."
         )
-    weak = sum(span.strong_after is False for span in spans)
+    weak = sum(span.strong_after is False and not span.in_window for span in spans)
     if weak:
         notes.append(
             f"{weak} of {len(spans)} answer spans stand on a weak phase. A pad needs a place to stand, a "
             "blank line in prose before the passage; and spans at a fixed distance may not all fit."
         )
+    notes.extend(_unknown_specials(padded))
     return notes
+
+
+def _unknown_specials(request: Request | None) -> list[str]:
+    """Special tokens of the chat encoding that the vocabulary does not name."""
+    if request is None:
+        return []
+    missing = np.flatnonzero(request.encoding.ids == UNKNOWN_SPECIAL)
+    text, starts, ends = request.rendered.text, request.encoding.starts, request.encoding.ends
+    names = sorted({text[starts[at] : ends[at]] for at in missing})
+    return [f"The tokenizer does not know {name}; it was counted as one token." for name in names]
 
 
 def _warnings(solution: Solution) -> tuple[str, ...]:

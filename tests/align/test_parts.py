@@ -47,6 +47,15 @@ from tests.align.helpers import V4, V41, profile, with_strengths
         ("the supplier must indemnify the customer", ["supplier", "indemnify", "customer"]),
         ("so it is", ["so it is"]),
         ("x = -3", ["-3"]),
+        ("at 2026-03-04T12:13:14.222Z it failed", ["2026-03-04T12:13:14.222Z"]),
+        (
+            "Write to “Legal Department, Hafenstraße 47, 20457 Hamburg” only.",
+            ["Legal Department, Hafenstraße 47, 20457 Hamburg"],
+        ),
+        ("案号（2023）沪0115民初88213号。", ["（2023）沪0115民初88213号"]),
+        ("Call +49 30 1234567 or (030) 12.", ["+49 30 1234567", "030", "12"]),
+        ("Ask Dr. Smith, Ref. No. INV-2231-A.", ["Smith", "INV-2231-A"]),
+        ('The id is "ABC-1".', ["ABC-1"]),
     ],
 )
 def test_answer_spans(text: str, expected: list[str]) -> None:
@@ -61,6 +70,64 @@ def test_answer_spans_are_disjoint_and_inside(text: str) -> None:
     assert all(0 <= a.span.start <= a.span.end <= len(text) for a in found)
     assert all(a.span.end <= b.span.start for a, b in pairwise(found))
     assert len(found) >= 1
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        (
+            "The parties agree (Contract No. MSA-2024-00871-B) as follows. Payment is due.\n\n"
+            "What is the contract number?",
+            ["The parties agree (Contract No. MSA-2024-00871-B) as follows."],
+        ),
+        (
+            "Some things are so. Ben's phone is +49 30 1234567. Anna likes tea. What is Ben's phone number?",
+            ["Ben's phone is +49 30 1234567."],
+        ),
+        (
+            "Phone: +49 30 1234567\nMail: a@b.example\n\nWhat is the phone number of Ben?",
+            ["Phone: +49 30 1234567"],
+        ),
+        ("What is the code?\n\nThe code is A-1.\n\nQuestion: What is the code?", ["The code is A-1."]),
+        ("Tea is nice.\n\nWhat is the phone number of Ben?", []),
+    ],
+)
+def test_passages_for_a_question(prompt: str, expected: list[str]) -> None:
+    out = align_prompt(prompt, strong={1})
+    assert [passage.text for passage in out.report.passages] == expected
+    assert all("question" in passage.why for passage in out.report.passages)
+
+
+@pytest.mark.parametrize("strong", range(4))
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        'Answer from the documents.\n\n<documents>\n<document index="1">\nFirst.\n\nSecond.\n\n'
+        "The key is X-1.\n</document>\n</documents>\n\nWhich key?",
+        "<context>\nThe key is X-1.\n</context>\n\nWhich key?",
+        'Here is the record:\n\n{"b": "X-1"}\n\nWhat is b?',
+        "Analyse this log.\n\n2024-01-01 00:00:01 INFO start\n2024-01-01 00:00:02 ERROR X-1 failed\n\n"
+        "Which key?",
+        "| a | b |\n|---|---|\n| 1 | X-1 |\n\nWhich?",
+        "```\nX-1\n```\n\nWhich?",
+        "- X-1\n- b\n\nWhich?",
+    ],
+)
+def test_a_message_that_opens_with_a_zone_takes_a_pad_in_front(prompt: str, strong: int) -> None:
+    out = align_prompt(prompt, key_passages=["X-1"], strong={strong})
+    assert out.report.verified
+    assert out.report.passages[0].spans[0].phase_after == strong
+    assert prompt.split("\n\n", 1)[1] in out.prompt
+    assert align_prompt(out.prompt, key_passages=["X-1"], strong={strong}).prompt == out.prompt
+
+
+@pytest.mark.parametrize(
+    "first", ["---\ntitle: a\n---\n", "#!/bin/sh\n", "<?xml version='1.0'?>\n", "\ufeff"]
+)
+def test_what_must_be_first_stays_first(first: str) -> None:
+    for strong in range(4):
+        out = align_prompt(first + "X-1 = 5", key_passages=["X-1"], strong={strong}, level="off")
+        assert out.prompt.startswith(first)
 
 
 def test_the_question_of_a_message() -> None:
@@ -117,6 +184,9 @@ def test_prompts_of_three_kinds_are_read_and_written() -> None:
 def test_nearest_text_prefers_shared_words() -> None:
     assert "beta gamma" in nearest("beta gamma delta", ["alpha\nbeta gamma\nzeta"])
     assert nearest("x", [""]) == ""
+    assert "1,386,420" in nearest(
+        "判决被告支付原告人民币1386420元", ["原告起诉。\n判决被告支付原告人民币1,386,420元。"]
+    )
 
 
 def test_evidence_tells_what_is_known() -> None:
