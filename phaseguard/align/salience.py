@@ -83,7 +83,8 @@ _PATTERNS = (
     (
         "name",  # capitalised words that do not start a sentence, and words in capitals
         re.compile(
-            r"(?:(?<=[^\W\d_] )|(?<=[,;:] )|(?<=[DM][rs]\. )|(?<=Mrs\. ))[A-Z][\w'’-]+(?: (?:of |de |von |van )?[A-Z][\w'’-]+)*"
+            r"(?:(?<=[^\W\d_] )|(?<=[,;:] )|(?<=[DM][rs]\. )|(?<=Mrs\. ))"
+            r"[A-Z][\w'’-]+(?: (?:of |de |von |van )?[A-Z][\w'’-]+)*"
             rf"|(?<![{_A}])[A-Z]{{2,}}(?![{_A}])"
         ),
     ),
