@@ -111,8 +111,17 @@ def _measured(draft: Draft, *, least: int = 1) -> tuple[dict[int, MessagePlan], 
     plans = _look(draft, draft.base, least)
     messages = draft.messages(draft.texts)
     unstable = unstable_messages(draft.setting.renderer, messages, draft.prompt.options, tuple(plans))
-    for message in unstable:
-        plans[message] = _look(draft, _up_to(draft, message), least).get(message, plans[message])
+    left, together = unstable, True
+    while left:
+        stop, request = _up_to(draft, left[-1])
+        here = _look(draft, request, least)
+        moved = left[:-1]
+        if moved and together:  # most often what holds for the last one holds for those before it
+            options = draft.prompt.options
+            moved = unstable_messages(draft.setting.renderer, messages[:stop], options, moved)
+        plans.update({message: here[message] for message in set(left) - set(moved) if message in here})
+        together = len(moved) + 1 < len(left)
+        left = moved
     return plans, frozenset(unstable)
 
 
@@ -130,11 +139,11 @@ def _look(draft: Draft, request: Request, least: int) -> dict[int, MessagePlan]:
     )
 
 
-def _up_to(draft: Draft, message: int) -> Request:
-    """The request that ends with a message, or the shortest longer one that can be rendered."""
+def _up_to(draft: Draft, message: int) -> tuple[int, Request]:
+    """The request that ends with a message, or the shortest longer one that can be rendered, and its end."""
     for stop in range(message + 1, len(draft.prompt.messages)):
         try:
-            return draft.encode(draft.texts, stop=stop)
+            return stop, draft.encode(draft.texts, stop=stop)
         except RenderError:
             continue
-    return draft.base
+    return len(draft.prompt.messages), draft.base
