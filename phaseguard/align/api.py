@@ -47,7 +47,8 @@ def align_prompt(
         key_passages: texts, :class:`~phaseguard.text.Span` or
             :class:`~phaseguard.align.passages.PassageSpan` of the prompt as given. A text that occurs
             several times is aligned at each place. None finds passages from the query.
-        query: the question; None takes the last user message's, each earlier turn keeping its own.
+        query: the question of the last turn; None takes the last user message's. Each earlier turn keeps
+            the question of its own user message: where you gave another one then, give ``frozen`` now.
         profile: a profile's name, the path of its JSON file, or a
             :class:`~phaseguard.profiles.PhaseProfile`.
         frozen: this many leading messages stay byte-identical. Assistant messages always do.

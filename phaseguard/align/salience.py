@@ -34,9 +34,10 @@ WEIGHTS = {
     "passage": 0.3,
 }
 
-# ASCII classes on purpose: in Chinese or Japanese text an identifier touches letters on both sides.
+# No \\w on purpose: in Chinese or Japanese text an identifier touches letters on both sides.
 # A run of signs is entered at its start alone, or looked at for so many characters: else time is quadratic.
-_A = "A-Za-z0-9_"
+_L = "A-Za-zÀ-ÖØ-öø-ɏͰ-ϿЀ-ԯ"  # Latin, Greek and Cyrillic letters
+_A = _L + "0-9_"
 _PATTERNS = (
     (
         "quotation",  # several words in quotation marks are one name, whatever numbers are in it
@@ -55,10 +56,11 @@ _PATTERNS = (
         ),
     ),
     (
-        "identifier",  # letters and digits joined by signs, with a digit, an underscore or inner capitals
+        "identifier",  # an IBAN; letters and digits joined by signs, with a digit, _ or inner capitals
         re.compile(
-            rf"(?<![{_A}])(?=[A-Za-z./:#-]{{0,64}}+[\d_]|(?:[A-Z./:#-]{{0,64}}+[a-z]{{1,64}}+){{1,16}}?[A-Z])"
-            rf"[A-Za-z_#][{_A}]*(?:[-./:#][{_A}]+)*(?:\(\))?"
+            rf"(?<![{_A}])[A-Z]{{2}}\d{{2}}(?: ?[A-Z0-9]{{4}}){{3,7}}(?: ?[A-Z0-9]{{1,3}})?(?![{_A}])|"
+            rf"(?<![{_A}])(?=[{_L}./:#-]{{0,64}}+[\d_]|(?:[A-Z./:#-]{{0,64}}+[a-z]{{1,64}}+){{1,16}}?[A-Z])"
+            rf"[{_L}_#][{_A}]*(?:[-./:#][{_A}]+)*(?:\(\))?"
             rf"|(?<![{_A}])[0-9A-Fa-f]{{2,}}(?:[-:][0-9A-Fa-f]{{2,}}){{3,}}(?![{_A}])"
             rf"|(?<![{_A}])(?=[{_A}./:-]{{0,64}}?[A-Za-z])\d[{_A}]*(?:[-./:][{_A}]+)*(?![{_A}])"
             r"|[（(]\d{4}[）)][\u4e00-\u9fff]{1,4}\d+[\u4e00-\u9fff]{1,4}\d+号"  # a Chinese case number
@@ -135,7 +137,9 @@ def _abbreviates(kind: str, text: str, span: Span, passage: Span) -> bool:
 
 
 def _weight(kind: str, text: str) -> float:
-    """A bare number such as 7 or 17.3 is mostly a count or the label of a clause, seldom the answer."""
+    """A bare number such as 7 or 17.3 mostly counts or labels a clause; GmbH or ValueError is a word."""
+    if kind == "identifier" and text.isalpha():
+        return WEIGHTS["name"]
     return _SMALL_NUMBER if kind == "number" and _LABEL.fullmatch(text) else WEIGHTS[kind]
 
 

@@ -16,6 +16,7 @@ from phaseguard.normalize import Level
 from phaseguard.profiles import PhaseProfile, load_profile
 from phaseguard.tokens import Tokenizer, load_tokenizer
 
+MOST_PAD_TOKENS = 31  # of a longer period some phases take pads at several sites
 _KINDS = {"auto": ("invisible", "visible"), "invisible": ("invisible",), "visible": ("visible",)}
 
 
@@ -76,7 +77,7 @@ class Setting:
     @cached_property
     def alphabets(self) -> tuple[PadAlphabet, ...]:
         """The pads to try, the preferred alphabet first."""
-        most = self.evidence.period - 1
+        most = min(self.evidence.period - 1, MOST_PAD_TOKENS)
         if isinstance(self.pads, str):
             return tuple(pad_alphabet(self.tokenizer, most, kind) for kind in _KINDS[self.pads])
         return (custom_alphabet(self.tokenizer, self.pads, most),)

@@ -56,6 +56,8 @@ from tests.align.helpers import V4, V41, profile, with_strengths
         ("Call +49 30 1234567 or (030) 12.", ["+49 30 1234567", "030", "12"]),
         ("Ask Dr. Smith, Ref. No. INV-2231-A.", ["Smith", "INV-2231-A"]),
         ('The id is "ABC-1".', ["ABC-1"]),
+        ("Pay to DE89 3704 0044 0532 0130 00 now.", ["DE89 3704 0044 0532 0130 00"]),
+        ("Код «Берёза-42» верен.", ["Берёза-42"]),
     ],
 )
 def test_answer_spans(text: str, expected: list[str]) -> None:
