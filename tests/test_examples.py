@@ -11,6 +11,11 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SAYS = {
     "align_rag_prompt.py": ("phase 0 (strong: False) -> phase 1 (strong: True)", "restored byte for byte"),
     "chat_messages.py": ("6 messages", "4 earlier messages unchanged"),
+    "phase_on_device.py": (
+        "csa4-s0: 1200 questions",
+        "answer moved to phase 3",
+        "as many pads as for phase 3",
+    ),
     "find_by_question.py": ("PROVOCATIVE-8417 (identifier): phase 0 -> 1", "verified: True"),
 }
 
@@ -62,3 +67,15 @@ def test_ci_script_fails_on_untidy_prompts_and_shows_the_diff(tmp_path):
     assert failed.returncode == 1
     assert "-Untidy. " in failed.stdout
     assert run("sh", script, tmp_path / "missing.md", check=False).returncode == 2
+
+
+def test_the_readme_tells_what_the_example_prints():
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    row = readme.split("<!-- moved: begin -->")[1].split("<!-- moved: end -->")[0].strip().splitlines()[-1]
+    printed = run(sys.executable, EXAMPLES / "phase_on_device.py", check=True).stdout
+    found = [
+        float(line[-23:].split()[0])
+        for line in printed.splitlines()
+        if line.startswith(("as ", "answer moved"))
+    ]
+    assert found == pytest.approx([float(cell) for cell in row.strip("|").split("|")], abs=0.01)

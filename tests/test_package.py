@@ -153,6 +153,14 @@ def test_wheel_holds_profiles_page_and_typing_marker(tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {f"phaseguard/profiles/shipped/{p.name}" for p in (ROOT / "phaseguard").rglob("shipped/*.json")}
     assert len(shipped) >= 7
-    assert names >= {*shipped, "phaseguard/py.typed", "phaseguard/show/page.html", "phaseguard/cli.py"}
+    weights = {f"phaseguard/lab/weights/{p.name}" for p in (ROOT / "phaseguard/lab/weights").iterdir()}
+    assert len(weights) >= 6
+    assert names >= {
+        *shipped,
+        *weights,
+        "phaseguard/py.typed",
+        "phaseguard/show/page.html",
+        "phaseguard/cli.py",
+    }
     assert not [name for name in names if name.startswith(("tests/", "examples/"))]
     assert [name for name in names if name.endswith("licenses/LICENSE")]

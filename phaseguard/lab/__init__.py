@@ -1,0 +1,1 @@
+"""The on-device model: retrieval through real compression kernels, small enough to train on a laptop."""

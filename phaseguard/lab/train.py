@@ -1,0 +1,208 @@
+"""Training of the on-device model with torch (extra ``lab``): deterministic by seed, resumable.
+
+The recipe is a mixture of tasks with a curriculum: every task starts with a short context and grows as
+soon as the running accuracy on it is above a threshold. With a fixed ramp nothing is learnt.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from phaseguard.errors import InputError, PhaseGuardError
+from phaseguard.lab.network import Network
+from phaseguard.lab.spec import Spec
+from phaseguard.lab.tasks import VOCABULARY, Task, draw
+
+WARM_UP = 100
+_SMOOTH = 0.8
+
+
+class TrainingError(PhaseGuardError):
+    """Training that cannot go on: a loss that is not a number, or a checkpoint of another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a model is trained.
+
+    Attributes:
+        tasks: visited in turn, one batch each.
+        steps: batches in all; ``batch``: sequences in each.
+        rate: peak learning rate, reached after a warm-up and then lowered by a cosine.
+        start: share of a task's length to begin with; ``grow``: added at each visit above ``above``.
+    """
+
+    tasks: tuple[Task, ...]
+    steps: int = 4000
+    batch: int = 32
+    rate: float = 4e-3
+    start: float = 0.35
+    grow: float = 0.003
+    above: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.tasks or self.steps < 1 or self.batch < 1:
+            raise InputError("A recipe needs a task, and steps and a batch of at least 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a progress bar shows: step, loss of the batch, running accuracy and length of its task."""
+
+    step: int
+    steps: int
+    loss: float
+    accuracy: float
+    share: float
+
+
+@dataclass(slots=True)
+class _State:
+    step: int
+    shares: list[float]
+    accuracies: list[float] = field(default_factory=list)
+
+
+def train(
+    spec: Spec,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    every: int = 200,
+    report: Callable[[Progress], None] | None = None,
+) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
+    """Train a model and return its weights.
+
+    Args:
+        spec: the model.
+        recipe: tasks, steps and rates.
+        seed: of the weights and the batches; one thread is used, so that equal seeds give equal weights.
+        checkpoint: file to write every ``every`` steps and to go on from when it exists; removed at the end.
+        every: steps between checkpoints.
+        report: called after every step.
+
+    Raises:
+        TrainingError: when the loss is no number, or the checkpoint belongs to another run.
+    """
+    with _one_thread():
+        torch.manual_seed(seed)
+        network = Network(spec)
+        optimizer = torch.optim.AdamW(
+            network.parameters(), lr=recipe.rate, weight_decay=0.01, betas=(0.9, 0.98)
+        )
+        rng = np.random.default_rng(seed)
+        state = _State(0, [recipe.start] * len(recipe.tasks), [0.0] * len(recipe.tasks))
+        run = {"spec": spec.to_dict(), "recipe": asdict(recipe), "seed": seed}
+        if checkpoint is not None and checkpoint.exists():
+            _resume(checkpoint, run, network, optimizer, rng, state)
+        while state.step < recipe.steps:
+            progress = _step(network, optimizer, recipe, rng, state)
+            if report is not None:
+                report(progress)
+            if checkpoint is not None and state.step % every == 0 and state.step < recipe.steps:
+                _save(checkpoint, run, network, optimizer, rng, state)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    return {name: value.detach().numpy().copy() for name, value in network.state_dict().items()}
+
+
+def _step(
+    network: Network,
+    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    state: _State,
+) -> Progress:
+    number = state.step % len(recipe.tasks)
+    for group in optimizer.param_groups:
+        group["lr"] = recipe.rate * _schedule(state.step, recipe.steps)
+    drawn = draw(recipe.tasks[number].scaled(state.shares[number]), recipe.batch, rng)
+    targets = torch.from_numpy(drawn.targets)
+    logits = network(torch.from_numpy(drawn.tokens), torch.from_numpy(drawn.positions))
+    loss: Tensor = functional.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1))
+    value = float(loss.item())
+    if not math.isfinite(value):
+        raise TrainingError(
+            f"The loss became {value} at step {state.step}: train with a lower rate than {recipe.rate} or "
+            "another seed."
+        )
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimizer.step()
+    right = float((logits.argmax(-1) == targets).float().mean())
+    state.accuracies[number] = _SMOOTH * state.accuracies[number] + (1 - _SMOOTH) * right
+    if state.accuracies[number] > recipe.above:
+        state.shares[number] = min(1.0, state.shares[number] + recipe.grow * len(recipe.tasks))
+    state.step += 1
+    return Progress(state.step, recipe.steps, value, state.accuracies[number], state.shares[number])
+
+
+def _schedule(step: int, steps: int) -> float:
+    return min(1.0, (step + 1) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+class _one_thread:  # noqa: N801 - a context manager, used like a function
+    """Run torch on one thread with denormals flushed, and give back the caller's setting."""
+
+    def __enter__(self) -> None:
+        self._threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        torch.set_flush_denormal(True)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_num_threads(self._threads)
+        torch.set_flush_denormal(False)
+
+
+def _save(
+    path: Path,
+    run: dict[str, Any],
+    network: Network,
+    optimizer: torch.optim.Optimizer,
+    rng: np.random.Generator,
+    state: _State,
+) -> None:
+    """Write a checkpoint; the old one stays whole until the new one is."""
+    held = {
+        "run": run,
+        "network": network.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "rng": rng.bit_generator.state,
+        "state": asdict(state),
+    }
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    os.close(handle)
+    torch.save(held, name)
+    os.replace(name, path)
+
+
+def _resume(
+    path: Path,
+    run: dict[str, Any],
+    network: Network,
+    optimizer: torch.optim.Optimizer,
+    rng: np.random.Generator,
+    state: _State,
+) -> None:
+    held = torch.load(path, weights_only=True)
+    if held["run"] != run:
+        raise TrainingError(f"{path} is a checkpoint of another run: remove it, or give another file.")
+    network.load_state_dict(held["network"])
+    optimizer.load_state_dict(held["optimizer"])
+    rng.bit_generator.state = held["rng"]
+    state.step, state.shares, state.accuracies = (
+        held["state"][key] for key in ("step", "shares", "accuracies")
+    )
