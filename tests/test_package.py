@@ -148,8 +148,9 @@ def test_links_inside_the_documents_lead_somewhere():
 
 
 def test_wheel_holds_profiles_page_and_typing_marker(tmp_path):
-    builder = pytest.importorskip("hatchling.builders.wheel")
-    wheel = next(builder.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"]))
+    from hatchling.builders.wheel import WheelBuilder
+
+    wheel = next(WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"]))
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {f"phaseguard/profiles/shipped/{p.name}" for p in (ROOT / "phaseguard").rglob("shipped/*.json")}
     assert len(shipped) >= 7
