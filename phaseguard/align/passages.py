@@ -105,8 +105,8 @@ def _places(passage: str, number: int, sources: Sequence[Source], occurrence: in
         return places
     if not -len(places) <= occurrence < len(places):
         raise PassageNotFoundError(
-            f"occurrence={occurrence}, but key_passages[{number}] occurs {len(places)} times "
-            f"(0 to {len(places) - 1}): {shorten(wanted)!r}."
+            f"occurrence={occurrence}, but the places of key_passages[{number}] are 0 to {len(places) - 1}: "
+            f"{shorten(wanted)!r}."
         )
     return [places[occurrence]]
 

@@ -10,7 +10,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +68,83 @@ class Progress:
 
 
 @dataclass(slots=True)
-class _State:
+class _Run:
+    """A training run and everything that a checkpoint holds of it."""
+
+    spec: Spec
+    recipe: Recipe
+    seed: int
+    network: Network
+    optimizer: torch.optim.Optimizer
+    rng: np.random.Generator
     step: int
     shares: list[float]
-    accuracies: list[float] = field(default_factory=list)
+    accuracies: list[float]
+
+    @classmethod
+    def start(cls, spec: Spec, recipe: Recipe, seed: int) -> _Run:
+        torch.manual_seed(seed)
+        network = Network(spec)
+        optimizer = torch.optim.AdamW(
+            network.parameters(), lr=recipe.rate, weight_decay=0.01, betas=(0.9, 0.98)
+        )
+        tasks = len(recipe.tasks)
+        rng = np.random.default_rng(seed)
+        return cls(spec, recipe, seed, network, optimizer, rng, 0, [recipe.start] * tasks, [0.0] * tasks)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"spec": self.spec.to_dict(), "recipe": asdict(self.recipe), "seed": self.seed}
+
+    def save(self, path: Path) -> None:
+        """Write a checkpoint; the old one stays whole until the new one is."""
+        held = {
+            "run": self.identity,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "rng": self.rng.bit_generator.state,
+            "state": (self.step, self.shares, self.accuracies),
+        }
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        os.close(handle)
+        torch.save(held, name)
+        os.replace(name, path)
+
+    def resume(self, path: Path) -> None:
+        """Go on from a checkpoint of this very run."""
+        held = torch.load(path, weights_only=True)
+        if held["run"] != self.identity:
+            raise TrainingError(f"{path} is a checkpoint of another run: remove it, or give another file.")
+        self.network.load_state_dict(held["network"])
+        self.optimizer.load_state_dict(held["optimizer"])
+        self.rng.bit_generator.state = held["rng"]
+        self.step, self.shares, self.accuracies = held["state"]
+
+    def advance(self) -> Progress:
+        """Draw one batch and learn from it."""
+        recipe, number = self.recipe, self.step % len(self.recipe.tasks)
+        for group in self.optimizer.param_groups:
+            group["lr"] = recipe.rate * _schedule(self.step, recipe.steps)
+        drawn = draw(recipe.tasks[number].scaled(self.shares[number]), recipe.batch, self.rng)
+        targets = torch.from_numpy(drawn.targets)
+        logits = self.network(torch.from_numpy(drawn.tokens), torch.from_numpy(drawn.positions))
+        loss: Tensor = functional.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1))
+        value = float(loss.item())
+        if not math.isfinite(value):
+            raise TrainingError(
+                f"The loss became {value} at step {self.step}: train with a lower rate than {recipe.rate} or "
+                "another seed."
+            )
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        right = float((logits.argmax(-1) == targets).float().mean())
+        self.accuracies[number] = _SMOOTH * self.accuracies[number] + (1 - _SMOOTH) * right
+        if self.accuracies[number] > recipe.above:
+            self.shares[number] = min(1.0, self.shares[number] + recipe.grow * len(recipe.tasks))
+        self.step += 1
+        return Progress(self.step, recipe.steps, value, self.accuracies[number], self.shares[number])
 
 
 def train(
@@ -97,57 +170,18 @@ def train(
         TrainingError: when the loss is no number, or the checkpoint belongs to another run.
     """
     with _one_thread():
-        torch.manual_seed(seed)
-        network = Network(spec)
-        optimizer = torch.optim.AdamW(
-            network.parameters(), lr=recipe.rate, weight_decay=0.01, betas=(0.9, 0.98)
-        )
-        rng = np.random.default_rng(seed)
-        state = _State(0, [recipe.start] * len(recipe.tasks), [0.0] * len(recipe.tasks))
-        run = {"spec": spec.to_dict(), "recipe": asdict(recipe), "seed": seed}
+        run = _Run.start(spec, recipe, seed)
         if checkpoint is not None and checkpoint.exists():
-            _resume(checkpoint, run, network, optimizer, rng, state)
-        while state.step < recipe.steps:
-            progress = _step(network, optimizer, recipe, rng, state)
+            run.resume(checkpoint)
+        while run.step < recipe.steps:
+            progress = run.advance()
             if report is not None:
                 report(progress)
-            if checkpoint is not None and state.step % every == 0 and state.step < recipe.steps:
-                _save(checkpoint, run, network, optimizer, rng, state)
+            if checkpoint is not None and run.step % every == 0 and run.step < recipe.steps:
+                run.save(checkpoint)
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
-    return {name: value.detach().numpy().copy() for name, value in network.state_dict().items()}
-
-
-def _step(
-    network: Network,
-    optimizer: torch.optim.Optimizer,
-    recipe: Recipe,
-    rng: np.random.Generator,
-    state: _State,
-) -> Progress:
-    number = state.step % len(recipe.tasks)
-    for group in optimizer.param_groups:
-        group["lr"] = recipe.rate * _schedule(state.step, recipe.steps)
-    drawn = draw(recipe.tasks[number].scaled(state.shares[number]), recipe.batch, rng)
-    targets = torch.from_numpy(drawn.targets)
-    logits = network(torch.from_numpy(drawn.tokens), torch.from_numpy(drawn.positions))
-    loss: Tensor = functional.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1))
-    value = float(loss.item())
-    if not math.isfinite(value):
-        raise TrainingError(
-            f"The loss became {value} at step {state.step}: train with a lower rate than {recipe.rate} or "
-            "another seed."
-        )
-    optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-    optimizer.step()
-    right = float((logits.argmax(-1) == targets).float().mean())
-    state.accuracies[number] = _SMOOTH * state.accuracies[number] + (1 - _SMOOTH) * right
-    if state.accuracies[number] > recipe.above:
-        state.shares[number] = min(1.0, state.shares[number] + recipe.grow * len(recipe.tasks))
-    state.step += 1
-    return Progress(state.step, recipe.steps, value, state.accuracies[number], state.shares[number])
+    return {name: value.detach().numpy().copy() for name, value in run.network.state_dict().items()}
 
 
 def _schedule(step: int, steps: int) -> float:
@@ -165,44 +199,3 @@ class _one_thread:  # noqa: N801 - a context manager, used like a function
     def __exit__(self, *_: object) -> None:
         torch.set_num_threads(self._threads)
         torch.set_flush_denormal(False)
-
-
-def _save(
-    path: Path,
-    run: dict[str, Any],
-    network: Network,
-    optimizer: torch.optim.Optimizer,
-    rng: np.random.Generator,
-    state: _State,
-) -> None:
-    """Write a checkpoint; the old one stays whole until the new one is."""
-    held = {
-        "run": run,
-        "network": network.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "rng": rng.bit_generator.state,
-        "state": asdict(state),
-    }
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    os.close(handle)
-    torch.save(held, name)
-    os.replace(name, path)
-
-
-def _resume(
-    path: Path,
-    run: dict[str, Any],
-    network: Network,
-    optimizer: torch.optim.Optimizer,
-    rng: np.random.Generator,
-    state: _State,
-) -> None:
-    held = torch.load(path, weights_only=True)
-    if held["run"] != run:
-        raise TrainingError(f"{path} is a checkpoint of another run: remove it, or give another file.")
-    network.load_state_dict(held["network"])
-    optimizer.load_state_dict(held["optimizer"])
-    rng.bit_generator.state = held["rng"]
-    state.step, state.shares, state.accuracies = (
-        held["state"][key] for key in ("step", "shares", "accuracies")
-    )

@@ -22,7 +22,8 @@ def explain_fault(fault: ValidationError, fields: Sequence[str]) -> str:
     errors = fault.errors(include_url=False)
     words = "; ".join(_one(error, fields) for error in errors[:3])
     more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
-    return f"The profile does not fit: {words}{more}. Correct it and load it again."
+    end = "" if (words + more).endswith("?") else "."
+    return f"The profile does not fit: {words}{more}{end} Correct it and load it again."
 
 
 def _one(error: ErrorDetails, fields: Sequence[str]) -> str:

@@ -92,6 +92,6 @@ def test_recipes_are_checked() -> None:
 def test_it_learns() -> None:
     """Full attention answers records after a short training, far above chance (1 in 128)."""
     task = Task("records", 48, 8, 8)
-    weights = train(make_spec("full"), Recipe((task,), steps=500))
+    weights = train(make_spec("full"), Recipe((task,), steps=1000))
     found = by_phase(LabModel(make_spec("full"), weights), task, questions=1000)
     assert min(phase.low for phase in found) > 0.5
