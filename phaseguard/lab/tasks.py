@@ -29,6 +29,7 @@ FIRST_VALUE, FIRST_FORM = KEYS, KEYS + VALUES
 VOCABULARY = KEYS + VALUES + FORM + 1
 PAD = VOCABULARY - 1  # what a pad is made of: no task draws it
 THE, CODE, OF, IS, STOP = range(FIRST_FORM, FIRST_FORM + 5)
+_MOST_DRAWS = 200  # texts that are tried before a task counts as impossible
 _FREE_FORM = FIRST_FORM + 5  # filler words start behind the words of sentences
 Ints = NDArray[np.int64]
 
@@ -169,6 +170,27 @@ def _ask(task: Task, rng: np.random.Generator) -> tuple[Ints, Asked]:
 
 
 def _sentences(task: Task, rng: np.random.Generator) -> tuple[Ints, Asked]:
+    for _ in range(_MOST_DRAWS):
+        context, starts, keys, places = _sentence_context(task, rng)
+        if len(places):
+            break
+    else:
+        raise InputError(
+            f"{task.records} sentences leave no word that occurs once in {task.context} tokens: give a longer "
+            "context or fewer records."
+        )
+    codes = max(1, min(task.records, task.questions // 4))
+    asked: Asked = [
+        (np.array([OF, keys[i], IS]), int(starts[i]) + 5)
+        for i in rng.choice(task.records, codes, replace=False)
+    ]
+    left = task.questions - codes
+    chosen = rng.choice(places, left, replace=len(places) < left)
+    return context, asked + [(context[at : at + 1], int(at) + 1) for at in chosen]
+
+
+def _sentence_context(task: Task, rng: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints]:
+    """A text with sentences, where they start, their keys, and the words outside that occur once."""
     context = _text(task.context, rng)
     starts = _places(task, rng)
     keys = rng.choice(KEYS, task.records, replace=task.records > KEYS)
@@ -177,22 +199,11 @@ def _sentences(task: Task, rng: np.random.Generator) -> tuple[Ints, Asked]:
         value = rng.integers(FIRST_VALUE, FIRST_FORM, task.value_tokens)
         context[start : start + task.record_tokens] = [THE, CODE, OF, key, IS, *value, STOP]
         inside[start : start + task.record_tokens] = True
-    codes = max(1, min(task.records, task.questions // 4))
-    asked: Asked = [
-        (np.array([OF, keys[i], IS]), int(starts[i]) + 5)
-        for i in rng.choice(task.records, codes, replace=False)
-    ]
     last = task.context - task.value_tokens
-    free = ~inside[: last + task.value_tokens]
+    free = ~inside
     may = np.all([free[i : last + i] for i in range(task.value_tokens + 1)], axis=0)
     may &= np.bincount(context, minlength=VOCABULARY)[context[:last]] == 1
-    places = np.flatnonzero(may)
-    left = task.questions - codes
-    if not len(places):  # every word occurs twice: ask for codes instead
-        return context, [asked[i % codes] for i in range(task.questions)]
-    chosen = rng.choice(places, left, replace=len(places) < left)
-    asked += [(context[at : at + 1], int(at) + 1) for at in chosen]
-    return context, asked
+    return context, starts, keys, np.flatnonzero(may)
 
 
 _DRAWERS = {"records": _records, "ask": _ask, "sentences": _sentences}

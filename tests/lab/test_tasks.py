@@ -18,7 +18,7 @@ def any_task(draw_: st.DrawFn) -> Task:
     values = draw_(st.integers(1, 3))
     return Task(
         setting,
-        draw_(st.integers(64, 160)),
+        draw_(st.integers(72, 160)),
         draw_(st.integers(1, 6)),
         draw_(st.integers(1, 24)),
         values,
@@ -47,6 +47,11 @@ def test_answers_stand_behind_their_keys(task: Task, seed: int) -> None:
             assert context[key] == asked_with
         if task.setting == "ask" and task.key_tokens == 1:
             assert all((context == context[key]).sum() == 1 for key in keys)
+
+
+def test_text_without_a_word_to_ask_is_refused() -> None:
+    with pytest.raises(InputError, match="longer context"):
+        draw(Task("sentences", 63, 7, 4, 3), 2, np.random.default_rng(0))
 
 
 def test_equal_seeds_draw_equal_batches() -> None:
