@@ -176,8 +176,8 @@ def _sentences(task: Task, rng: np.random.Generator) -> tuple[Ints, Asked]:
             break
     else:
         raise InputError(
-            f"{task.records} sentences leave no word that occurs once in {task.context} tokens: give a longer "
-            "context or fewer records."
+            f"{task.records} sentences leave no word that occurs once in {task.context} tokens: give a "
+            "longer context or fewer records."
         )
     codes = max(1, min(task.records, task.questions // 4))
     asked: Asked = [
