@@ -1,11 +1,15 @@
-"""What holds for every test: no profile of the user's own is seen, and hypothesis does not race the clock."""
+"""What holds for every test: no profile of the user's own is seen; hypothesis is seeded and not timed.
 
+``PHASEGUARD_EXPLORE=1`` lets hypothesis try new examples on every run.
+"""
+
+import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("phaseguard", deadline=None)
+settings.register_profile("phaseguard", deadline=None, derandomize="PHASEGUARD_EXPLORE" not in os.environ)
 settings.load_profile("phaseguard")
 
 
