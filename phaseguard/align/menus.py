@@ -152,13 +152,9 @@ class _Boundaries:
     def _segment(self, place: Span) -> tuple[int, int]:
         """Token range of the plain text around a place, up to the special tokens on both sides."""
         after = bisect_right(self._starts, place.start)
-        if after and self._specials[after - 1].end > place.start:  # cannot happen for content
-            after -= 1
-        low = (
-            int(np.searchsorted(self._encoding.ends, self._specials[after - 1].end, side="right"))
-            if after
-            else 0
-        )
+        low = 0
+        if after:
+            low = int(np.searchsorted(self._encoding.ends, self._specials[after - 1].end, side="right"))
         if after < len(self._specials):
             high = int(np.searchsorted(self._encoding.starts, self._specials[after].start, side="left"))
         else:

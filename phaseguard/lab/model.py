@@ -19,7 +19,9 @@ from phaseguard.lab.tasks import VOCABULARY
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-ROTATED, THETA, EPSILON = 16, 10_000.0, 1e-6
+ROTATED = 16  # channels of a head that RoPE turns; the others carry content alone
+THETA = 10_000.0
+EPSILON = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)

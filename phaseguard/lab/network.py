@@ -7,12 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from phaseguard.kernels.torch_backend import chunk_gate
+from phaseguard.lab.model import EPSILON, ROTATED, THETA
 from phaseguard.lab.spec import Spec
 from phaseguard.lab.tasks import VOCABULARY
 
-ROTATED = 16  # channels of a head that RoPE turns; the others carry content alone
-THETA = 10_000.0
-EPSILON = 1e-6
 HIDDEN = 2  # MLP width in multiples of the model's
 
 
