@@ -21,6 +21,7 @@ from phaseguard.errors import InputError
 from phaseguard.normalize import Level
 from phaseguard.profiles import PhaseProfile
 from phaseguard.text import Span, apply_edits
+from phaseguard.tokens import TokenizerLike
 
 
 def align_prompt(
@@ -37,6 +38,7 @@ def align_prompt(
     answer: str | Sequence[str] | None = None,
     occurrence: int | None = None,
     inside: bool = False,
+    tokenizer: TokenizerLike | None = None,
 ) -> AlignedPrompt:
     r"""Put the answer spans of key passages on the strong phases of a model, and prove it.
 
@@ -61,6 +63,9 @@ def align_prompt(
         answer: the answer's own characters inside the key passages; None finds answer spans.
         occurrence: only this place of each key passage, from 0; -1 is the last.
         inside: whether pads may stand at blank lines inside a key passage.
+        tokenizer: reads the request in place of the profile's tokenizer: any object with the members of
+            :class:`phaseguard.tokens.Tokenizer`, or what :func:`phaseguard.tokens.load_tokenizer` takes.
+            The profile's strengths are taken to hold for it.
 
     Returns:
         The aligned prompt with its report. When the proof fails, the normalized prompt with
@@ -79,7 +84,13 @@ def align_prompt(
     (True, 1)
     """
     setting = Setting.read(
-        profile, strong=strong, pads=pads, level=level, inside=inside, budget=max_added_tokens
+        profile,
+        strong=strong,
+        pads=pads,
+        level=level,
+        inside=inside,
+        budget=max_added_tokens,
+        tokenizer=tokenizer,
     )
     wanted = Wanted.read(key_passages, query, answer, occurrence)
     draft = Draft.make(Prompt.read(prompt, frozen=frozen), setting, wanted)
@@ -121,6 +132,7 @@ def inspect_prompt(
     strong: Iterable[int] | None = None,
     answer: str | Sequence[str] | None = None,
     occurrence: int | None = None,
+    tokenizer: TokenizerLike | None = None,
 ) -> Inspection:
     """Look at a prompt without changing it; arguments and errors are those of :func:`align_prompt`.
 
@@ -128,7 +140,7 @@ def inspect_prompt(
     >>> [span.of(seen.text) for span in seen.spans], seen.report.passages[0].spans[0].phase_before
     (['A-17'], 1)
     """
-    setting = Setting.read(profile, strong=strong, budget=0)
+    setting = Setting.read(profile, strong=strong, budget=0, tokenizer=tokenizer)
     if setting.evidence.period < 2:
         raise InputError(f"Profile {setting.profile.name} has no phase: there is nothing to inspect.")
     wanted = Wanted.read(key_passages, query, answer, occurrence)

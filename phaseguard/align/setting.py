@@ -14,7 +14,7 @@ from phaseguard.chat import Renderer, load_renderer
 from phaseguard.errors import InputError
 from phaseguard.normalize import Level
 from phaseguard.profiles import PhaseProfile, load_profile
-from phaseguard.tokens import Tokenizer, load_tokenizer
+from phaseguard.tokens import Tokenizer, TokenizerLike, load_tokenizer
 
 MOST_PAD_TOKENS = 31  # of a longer period some phases take pads at several sites
 _KINDS = {"auto": ("invisible", "visible"), "invisible": ("invisible",), "visible": ("visible",)}
@@ -30,6 +30,7 @@ class Setting:
         level: normalizing level.
         inside: whether blank lines inside passages are sites.
         budget: most tokens to add, or None.
+        given_tokenizer: what reads the request in place of the profile's tokenizer, or None.
     """
 
     profile: PhaseProfile
@@ -38,6 +39,7 @@ class Setting:
     level: Level
     inside: bool
     budget: int | None
+    given_tokenizer: Tokenizer | None = None
 
     @classmethod
     def read(
@@ -49,12 +51,14 @@ class Setting:
         level: Level = "off",
         inside: bool = False,
         budget: int | None = None,
+        tokenizer: TokenizerLike | None = None,
     ) -> Setting:
         """Check the caller's arguments.
 
         Raises:
             InputError: when one cannot be used.
             ProfileError: when the profile is unknown or broken.
+            TokenizerError: when ``tokenizer`` is no tokenizer.
         """
         if pads not in _KINDS if isinstance(pads, str) else not isinstance(pads, Sequence):
             raise InputError(f"pads={pads!r}: give 'auto', 'invisible', 'visible' or a list of strings.")
@@ -62,12 +66,19 @@ class Setting:
             raise InputError(f"max_added_tokens={budget!r}: give a number of tokens from 0, or None.")
         loaded = load_profile(profile)
         chosen = pads if isinstance(pads, str) else tuple(pads)
-        return cls(loaded, evidence_for(loaded, strong), chosen, level, inside, budget)
+        own = None if tokenizer is None else load_tokenizer(tokenizer)
+        return cls(loaded, evidence_for(loaded, strong), chosen, level, inside, budget, own)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The profile's tokenizer."""
-        return load_tokenizer(self.profile.tokenizer)
+        """The tokenizer that was given, else the profile's."""
+        given = self.given_tokenizer
+        return load_tokenizer(self.profile.tokenizer) if given is None else given
+
+    @property
+    def tokenizer_name(self) -> str:
+        """Its name, without loading it."""
+        return self.profile.tokenizer if self.given_tokenizer is None else self.given_tokenizer.name
 
     @cached_property
     def renderer(self) -> Renderer:

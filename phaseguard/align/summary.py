@@ -42,7 +42,7 @@ def summarize(draft: Draft, solution: Solution, steps: Steps) -> Report:
         profile=profile.name,
         period=evidence.period,
         chat=profile.chat,
-        tokenizer=profile.tokenizer,
+        tokenizer=draft.setting.tokenizer_name,
         tokens_before=None if given is None else given.tokens,
         tokens_normalized=None if padded is None else draft.base.tokens,
         tokens_after=None if padded is None else padded.tokens,
