@@ -34,20 +34,29 @@ def train(
     rope: Annotated[bool, typer.Option("--rope/--no-rope", help="RoPE in the second block.")] = False,
     uniform_gate: Annotated[bool, typer.Option("--uniform-gate", help="Pool by the mean.")] = False,
     scalar_gate: Annotated[bool, typer.Option("--scalar-gate", help="One gate for all channels.")] = False,
+    no_bias: Annotated[bool, typer.Option("--no-bias", help="No position bias in the gate.")] = False,
     setting: Annotated[
         list[str] | None, typer.Option(help="ask (the default), records or sentences; may be repeated.")
     ] = None,
     value_tokens: Annotated[
         list[int] | None, typer.Option(help="Tokens of an answer, 1 (the default) to 3; may be repeated.")
     ] = None,
-    steps: Annotated[int, typer.Option(help="Batches of 32 sequences.")] = 4000,
+    echoes: Annotated[int, typer.Option(help="Of 16 questions, how many are asked again right away.")] = 3,
+    steps: Annotated[int, typer.Option(help="Batches of 32 sequences.")] = 3000,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal weights.")] = 0,
 ) -> None:
     """Train a model; interrupted, the same command goes on where it stopped."""
     from phaseguard.lab.spec import make_spec  # noqa: PLC0415
     from phaseguard.lab.tasks import standard_tasks  # noqa: PLC0415
 
-    spec = make_spec(scheme, stride=stride, rope=rope, uniform_gate=uniform_gate, scalar_gate=scalar_gate)
+    spec = make_spec(
+        scheme,
+        stride=stride,
+        rope=rope,
+        uniform_gate=uniform_gate,
+        scalar_gate=scalar_gate,
+        bias=False if no_bias else None,
+    )
     tasks = standard_tasks(tuple(setting or ("ask",)), tuple(value_tokens or (1,)))  # type: ignore[arg-type]
     target = Path(output)
     if not target.parent.is_dir():
@@ -61,9 +70,17 @@ def train(
 
     checkpoint = target.with_name(f"{target.name}.checkpoint")
     with _Bar(steps) as bar:
-        weights = train(spec, Recipe(tasks, steps=steps), seed=seed, checkpoint=checkpoint, report=bar.show)
+        weights = train(
+            spec, Recipe(tasks, steps=steps, echoes=echoes), seed=seed, checkpoint=checkpoint, report=bar.show
+        )
     command = shlex.join(["phaseguard", *sys.argv[1:]]).replace(output, target.name)
-    told = {"command": command, "seed": seed, "steps": steps, "tasks": [asdict(task) for task in tasks]}
+    told = {
+        "command": command,
+        "seed": seed,
+        "steps": steps,
+        "echoes": echoes,
+        "tasks": [asdict(task) for task in tasks],
+    }
     digest = save_model(target, LabModel(spec, weights), told)
     print_status(f"{output}: {sum(w.size for w in weights.values()):,} parameters, sha256 {digest}")
 

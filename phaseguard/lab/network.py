@@ -12,6 +12,7 @@ from phaseguard.lab.spec import Spec
 from phaseguard.lab.tasks import VOCABULARY
 
 HIDDEN = 2  # MLP width in multiples of the model's
+_ROW = 16  # queries that are computed together in the first block
 
 
 class Norm(nn.Module):
@@ -94,17 +95,21 @@ class Network(nn.Module):
         return logits
 
     def _window_everywhere(self, hidden: Tensor) -> Tensor:
-        block, raw = self.first, self.spec.raw
-        at = torch.arange(hidden.shape[1], dtype=torch.float32)
+        """The first block's attention: rows of queries, each against its own tokens and the window before."""
+        block, spec = self.first, self.spec
+        batch, length = hidden.shape[:2]
+        at = torch.arange(length, dtype=torch.float32)
         queries = rotate(block.q_norm(self._heads(block.q(hidden))), at[None, :, None])
+        queries = functional.pad(queries, (0, 0, 0, 0, 0, -length % _ROW))
+        queries = queries.reshape(batch, -1, _ROW * spec.heads, spec.head_width)
         latent = block.kv_norm(block.kv(hidden))
-        keys = _windows(rotate(latent, at[None]), raw)
-        scores = torch.einsum("bthc,btwc->bhtw", queries, keys) * self.spec.head_width**-0.5
-        outside = at[:, None] < raw - 1 - torch.arange(raw)[None]
-        scores = scores.masked_fill(outside, float("-inf"))
-        weights = _with_sink(scores, block.sink)
-        read = torch.einsum("bhtw,btwc->bthc", weights, _windows(latent, raw))
-        out: Tensor = block.out(read.flatten(-2))
+        keys, values = (_rows(part, spec.raw) for part in (rotate(latent, at[None]), latent))
+        scores = (queries @ keys.transpose(-1, -2)) * spec.head_width**-0.5
+        scores = scores.reshape(batch, -1, _ROW, spec.heads, keys.shape[2])
+        scores = scores.masked_fill(_hidden(length, spec.raw)[:, :, None], float("-inf"))
+        weights = _with_sink(scores, block.sink[:, None])
+        read = weights.reshape(batch, -1, _ROW * spec.heads, keys.shape[2]) @ values
+        out: Tensor = block.out(read.reshape(batch, -1, spec.heads * spec.head_width)[:, :length])
         return out
 
     def _read(self, hidden: Tensor, asked: Tensor, positions: Tensor) -> Tensor:
@@ -127,7 +132,7 @@ class Network(nn.Module):
             more = torch.einsum("bahc,bec->bhae", queries, entries) * spec.head_width**-0.5
             scores = torch.cat([scores, more.masked_fill(~complete[:, None], float("-inf"))], -1)
             values = torch.cat([latent, entries], 1)
-        weights = _with_sink(scores, block.sink)
+        weights = _with_sink(scores, block.sink[:, None, None])
         out: Tensor = block.out(torch.einsum("bhat,btc->bahc", weights, values).flatten(-2))
         return out
 
@@ -145,12 +150,21 @@ class Network(nn.Module):
         return x.reshape(*x.shape[:-1], self.spec.heads, self.spec.head_width)
 
 
-def _windows(x: Tensor, raw: int) -> Tensor:
-    """``[B, T, c]`` to ``[B, T, raw, c]``: the last ``raw`` tokens of every position, oldest first."""
-    return functional.pad(x, (0, 0, raw - 1, 0)).unfold(1, raw, 1).transpose(-1, -2)
+def _rows(x: Tensor, raw: int) -> Tensor:
+    """``[B, T, c]`` to ``[B, n, raw + 16, c]``: 16 tokens and the ``raw`` before them, or zeros."""
+    padded = functional.pad(x, (0, 0, raw, -x.shape[1] % _ROW))
+    return padded.unfold(1, raw + _ROW, _ROW).transpose(-1, -2)
+
+
+def _hidden(length: int, raw: int) -> Tensor:
+    """``[n, 16, raw + 16]``: which tokens of its row a query must not see, by distance or for want of any."""
+    token = torch.arange(raw + _ROW) - raw
+    distance = torch.arange(_ROW)[:, None] - token
+    before = torch.arange(-(-length // _ROW))[:, None, None] * _ROW + token < 0
+    return (distance < 0) | (distance >= raw) | before
 
 
 def _with_sink(scores: Tensor, sink: Tensor) -> Tensor:
-    """Softmax over scores ``[B, H, A, n]`` and one sink a head, which takes weight and gives nothing."""
-    sinks = sink[None, :, None, None].expand(*scores.shape[:-1], 1)
+    """Softmax over the scores' last axis and a sink, which takes weight and gives nothing."""
+    sinks = sink.expand(*scores.shape[:-1], 1)
     return torch.softmax(torch.cat([scores, sinks], -1), -1)[..., :-1]

@@ -28,7 +28,7 @@ _KEY = "phaseguard"
 
 
 def save_model(path: str | os.PathLike[str], model: LabModel, about: Mapping[str, Any]) -> str:
-    """Write a model to one file; what stood there before stays whole until the new file is.
+    """Write a model to one file, weights in float16; the old file stays until it is whole.
 
     Args:
         path: where to.
@@ -45,7 +45,8 @@ def save_model(path: str | os.PathLike[str], model: LabModel, about: Mapping[str
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}")
     os.close(handle)
     try:
-        save_file({key: np.ascontiguousarray(value) for key, value in model.weights.items()}, name, metadata)
+        halves = {key: np.ascontiguousarray(value, np.float16) for key, value in model.weights.items()}
+        save_file(halves, name, metadata)
         os.chmod(name, 0o644)  # a temporary file is readable by its owner alone
         os.replace(name, target)
     except BaseException:
@@ -105,7 +106,8 @@ def load_file(path: Path) -> LabModel:
                     f"{path} is not in format {FORMAT!r} but {described.get('format')!r}: train it again "
                     "with this version."
                 )
-            weights: dict[str, Floats] = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            names = file.keys()
+            weights: dict[str, Floats] = {name: file.get_tensor(name).astype(np.float32) for name in names}
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path} cannot be read as weights of an on-device model: {error}.") from error
     return LabModel(Spec(**described["spec"]), weights)

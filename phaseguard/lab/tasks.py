@@ -45,6 +45,8 @@ class Task:
         questions: questions a sequence.
         value_tokens: tokens of an answer, 1 to 3; ``key_tokens``: of a key, 1 or 2.
         gap: filler tokens between key and value in ``records``.
+        echoes: questions that are asked a second time right away, or after one other: what they need stands
+            near, as a repeated passage does.
     """
 
     setting: Setting = "ask"
@@ -54,11 +56,13 @@ class Task:
     value_tokens: int = 1
     key_tokens: int = 1
     gap: int = 0
+    echoes: int = 0
 
     def __post_init__(self) -> None:
         if self.setting not in SETTINGS:
             raise InputError(f"Unknown setting {self.setting!r}: give one of {', '.join(SETTINGS)}.")
         bounds = {"value_tokens": (1, 3), "key_tokens": (1, 2), "gap": (0, 8), "questions": (1, 512)}
+        bounds["echoes"] = (0, self.questions - 1)
         for name, (low, high) in bounds.items():
             if not low <= getattr(self, name) <= high:
                 raise InputError(f"{name}={getattr(self, name)}: give {low} to {high}.")
@@ -70,9 +74,14 @@ class Task:
     @property
     def record_tokens(self) -> int:
         """Tokens of one record, form included."""
+        return self.record_front + self.value_tokens + (self.setting == "sentences")  # and a full stop
+
+    @property
+    def record_front(self) -> int:
+        """Tokens of a record in front of its answer."""
         if self.setting == "sentences":
-            return 6 + self.value_tokens  # the code of K is V .
-        return self.key_tokens + self.gap + self.value_tokens
+            return 5  # the code of K is
+        return self.key_tokens + (self.gap if self.setting == "records" else 0)
 
     def scaled(self, factor: float) -> Task:
         """The same task with a longer or shorter context and as many records for its length."""
@@ -118,6 +127,8 @@ def draw(task: Task, batch: int, rng: np.random.Generator) -> Batch:
 
 def _sequence(task: Task, rng: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     context, asked = _DRAWERS[task.setting](task, rng)
+    if task.echoes:
+        _echo(task, asked, rng)
     tokens, positions, targets = [context], [], []
     at = len(context)
     for prompt, value in asked:
@@ -132,6 +143,14 @@ def _sequence(task: Task, rng: np.random.Generator) -> tuple[Ints, Ints, Ints, I
 
 
 Asked = list[tuple[Ints, int]]
+
+
+def _echo(task: Task, asked: Asked, rng: np.random.Generator) -> None:
+    """Ask some questions again, each in place of one of the two behind it that is as long."""
+    for at in rng.choice(len(asked) - 1, task.echoes, replace=False) + 1:
+        earlier = asked[at - int(rng.integers(1, min(2, at) + 1))]
+        if len(earlier[0]) == len(asked[at][0]):
+            asked[at] = earlier
 
 
 def _records(task: Task, rng: np.random.Generator) -> tuple[Ints, Asked]:

@@ -10,7 +10,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +41,23 @@ class Recipe:
         steps: batches in all; ``batch``: sequences in each.
         rate: peak learning rate, reached after a warm-up and then lowered by a cosine.
         start: share of a task's length to begin with; ``grow``: added at each visit above ``above``.
+        echoes: questions of a sequence that come again, so that a model reads its raw window too.
     """
 
     tasks: tuple[Task, ...]
-    steps: int = 4000
+    steps: int = 3000
     batch: int = 32
-    rate: float = 4e-3
+    rate: float = 3e-3
     start: float = 0.35
-    grow: float = 0.003
-    above: float = 0.5
+    grow: float = 0.005
+    above: float = 0.4
+    echoes: int = 3
 
     def __post_init__(self) -> None:
         if not self.tasks or self.steps < 1 or self.batch < 1:
             raise InputError("A recipe needs a task, and steps and a batch of at least 1.")
+        for task in self.tasks:
+            replace(task, echoes=self.echoes)  # refuses what does not fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,8 @@ class _Run:
         recipe, number = self.recipe, self.step % len(self.recipe.tasks)
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.rate * _schedule(self.step, recipe.steps)
-        drawn = draw(recipe.tasks[number].scaled(self.shares[number]), recipe.batch, self.rng)
+        task = replace(recipe.tasks[number].scaled(self.shares[number]), echoes=recipe.echoes)
+        drawn = draw(task, recipe.batch, self.rng)
         targets = torch.from_numpy(drawn.targets)
         logits = self.network(torch.from_numpy(drawn.tokens), torch.from_numpy(drawn.positions))
         loss: Tensor = functional.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from phaseguard.errors import InputError
-from phaseguard.lab.measure import by_phase, clustered, wilson
+from phaseguard.lab.measure import by_phase
 from phaseguard.lab.model import LabModel, weight_shapes
 from phaseguard.lab.network import Network
 from phaseguard.lab.spec import SCHEMES, Spec, make_spec
@@ -95,25 +95,11 @@ def test_weights_round_trip(tmp_path: Path) -> None:
     read = load_model(path)
     assert read.spec == model.spec
     assert about(path) == {"seed": 0}
-    assert all(np.array_equal(read.weights[key], value) for key, value in model.weights.items())
+    halves = {key: value.astype(np.float16) for key, value in model.weights.items()}
+    assert all(np.array_equal(read.weights[key], value) for key, value in halves.items())
     assert [file.name for file in tmp_path.iterdir()] == ["csa4.safetensors"]
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="cannot be read"):
         load_model(path)
     with pytest.raises(InputError, match="csa4-s0"):
         load_model("csa4-s")
-
-
-def test_intervals() -> None:
-    low, high = wilson(0, 0)
-    assert (low, high) == (0.0, 1.0)
-    assert wilson(10, 10)[1] == pytest.approx(1.0)
-    rng = np.random.default_rng(0)
-    alone = clustered(rng.random(4000) < 0.5, np.arange(4000))
-    together = clustered(np.repeat(rng.random(400) < 0.5, 10), np.repeat(np.arange(400), 10))
-    assert together.high - together.low > 2.5 * (alone.high - alone.low), "ten equal answers count as one"
-    assert clustered(np.empty(0, bool), np.empty(0, np.int64)).n == 0
-    inside = sum(
-        low <= 0.3 <= high for low, high in (wilson(rng.binomial(200, 0.3), 200) for _ in range(2000))
-    )
-    assert 0.93 < inside / 2000 < 0.97
