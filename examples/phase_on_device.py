@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 
-from phaseguard.lab.measure import wilson
 from phaseguard.lab.store import load_model
 from phaseguard.lab.tasks import PAD, Batch, Task, draw
+from phaseguard.stats import wilson
 
 QUESTIONS = 1200
 

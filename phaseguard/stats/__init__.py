@@ -1,0 +1,29 @@
+"""Statistics of answers by phase: intervals, gaps, strong phases, and the test for a period. Pure numpy.
+
+Answers come in clusters (the questions of one sequence, the phases of one item); everything here keeps them
+together, so that ten equal answers of one cluster do not count as ten.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> positions, clusters = rng.integers(0, 100, 4000), np.repeat(np.arange(250), 16)
+>>> right = rng.random(4000) < np.array([0.9, 0.6, 0.9, 0.9])[positions % 4]
+>>> scan_periods(right, positions, clusters).period
+4
+>>> compare_phases(right, positions, clusters, 4).strong
+(0, 2, 3)
+"""
+
+from phaseguard.stats.accuracy import Accuracy, clustered, wilson
+from phaseguard.stats.period import PeriodScan, PeriodTest, scan_periods
+from phaseguard.stats.phases import PhaseComparison, compare_phases
+
+__all__ = [
+    "Accuracy",
+    "PeriodScan",
+    "PeriodTest",
+    "PhaseComparison",
+    "clustered",
+    "compare_phases",
+    "scan_periods",
+    "wilson",
+]
