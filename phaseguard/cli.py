@@ -15,6 +15,7 @@ import typer
 
 from phaseguard import __version__
 from phaseguard.cli_choices import Level, Pads, ReportForm, parse_strong
+from phaseguard.cli_demo import demo, prior
 from phaseguard.cli_files import STDIN, Document, read_text, write_bytes
 from phaseguard.cli_lab import app as lab_app
 from phaseguard.cli_print import print_error, print_lines, print_rich, print_status
@@ -38,7 +39,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+lab_app.command()(prior)
 app.add_typer(lab_app)
+app.command(epilog=_EXITS)(demo)
 
 PromptFile = Annotated[str, typer.Argument(metavar="FILE", help="The prompt; - or nothing reads stdin.")]
 Key = Annotated[list[str] | None, typer.Option("--key", "-k", help="A key passage; may be repeated.")]

@@ -6,11 +6,11 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from phaseguard.cli_print import print_lines, print_rich, print_status
+from phaseguard.cli_print import print_json, print_lines, print_rich, print_status
 from phaseguard.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def models(as_json: AsJson = False) -> None:
 
     known = shipped()
     if as_json:
-        _print_json(known)
+        print_json(known)
         return
     print_lines(f"{name}: {entry['command']}" for name, entry in known.items())
 
@@ -143,14 +143,8 @@ def measure(
     path = find_file(model)
     rows = measured(load_file(path), trained_on(about(path)))
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     from phaseguard.show.phases import render_phases  # noqa: PLC0415
 
     print_rich(render_phases(model, rows))
-
-
-def _print_json(value: Any) -> None:
-    import json  # noqa: PLC0415
-
-    print_lines([json.dumps(value, indent=2)])

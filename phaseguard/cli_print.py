@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from phaseguard.show.words import visible
 
@@ -32,6 +32,13 @@ def print_lines(lines: Iterable[str], end: str = "\n") -> None:
     for line in lines:
         sys.stdout.buffer.write(f"{line}{end}".encode("utf-8", "backslashreplace"))
     sys.stdout.buffer.flush()
+
+
+def print_json(value: Any) -> None:
+    """A value as JSON to stdout."""
+    import json  # noqa: PLC0415
+
+    print_lines([json.dumps(value, indent=2)])
 
 
 def print_rich(*parts: RenderableType, stderr: bool = False) -> None:

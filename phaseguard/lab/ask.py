@@ -12,7 +12,7 @@ from phaseguard.errors import InputError
 from phaseguard.lab.model import LabModel
 from phaseguard.lab.tasks import Ints
 
-_BATCH = 128
+_BATCH = 32  # more does not stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)

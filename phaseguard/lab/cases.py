@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phaseguard.lab.padded import questions
-from phaseguard.lab.tasks import FIRST_VALUE, KEYS, Ints, Task
+from phaseguard.lab.tasks import CODE, FIRST_FORM, FIRST_VALUE, IS, OF, STOP, THE, Ints, Task
 from phaseguard.lab.words import END, write
 
 
@@ -90,8 +90,18 @@ def draw_cases(task: Task, n: int, *, period: int, window: int, seed: int) -> tu
 
 def _others(context: Ints, task: Task, asked: int) -> tuple[tuple[int, int], ...]:
     """Every other place where a record of the task's form stands, none of which overlap."""
-    is_key, is_value = context < KEYS, (context >= FIRST_VALUE) & (context < FIRST_VALUE + KEYS)
-    form = [is_key] * task.key_tokens + [is_value] * task.value_tokens
+    key, value = context < FIRST_VALUE, (context >= FIRST_VALUE) & (context < FIRST_FORM)
+    if task.setting == "sentences":
+        front, behind = (
+            [context == THE, context == CODE, context == OF, key, context == IS],
+            [context == STOP],
+        )
+    else:
+        front, behind = (
+            [key] * task.key_tokens + [context >= FIRST_FORM] * (task.record_front - task.key_tokens),
+            [],
+        )
+    form = [*front, *[value] * task.value_tokens, *behind]
     places = len(context) - len(form) + 1
     fits = np.all([part[i : places + i] for i, part in enumerate(form)], axis=0)
     found: list[tuple[int, int]] = []

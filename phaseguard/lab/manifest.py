@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from phaseguard.errors import InputError
 from phaseguard.lab.measure import by_phase
 from phaseguard.lab.model import LabModel
-from phaseguard.lab.store import WEIGHTS, about, digest, load_file
+from phaseguard.lab.spec import Spec
+from phaseguard.lab.store import WEIGHTS, about, digest, load_file, load_model, shipped
 from phaseguard.lab.tasks import Task
 
 QUESTIONS, SEED = 4000, 1
@@ -50,6 +52,25 @@ def trained_on(described: Mapping[str, Any]) -> tuple[Task, ...]:
     """The tasks of a model's training, and each of them at four times the length."""
     tasks = tuple(Task(**task) for task in described["tasks"])
     return (*tasks, *(task.scaled(4) for task in tasks))
+
+
+def trained_for(spec: Spec) -> dict[str, tuple[LabModel, tuple[Task, ...]]]:
+    """The shipped models of exactly this spec, by name, each with the tasks it was trained on.
+
+    Raises:
+        InputError: when there is none.
+
+    >>> "csa4-s0" in trained_for(make_spec("csa4"))
+    True
+    """
+    found = {
+        name: (load_model(name), tuple(Task(**task) for task in entry["tasks"]))
+        for name, entry in shipped().items()
+        if Spec(**entry["spec"]) == spec
+    }
+    if not found:
+        raise InputError(f"No shipped model is of scheme {spec.scheme!r}: see `phaseguard lab models`.")
+    return found
 
 
 def build(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,104 @@
+"""``phaseguard demo`` and ``phaseguard lab prior``: parse, one call, print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from phaseguard.cli_print import print_json, print_lines, print_rich
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: every figure with its interval.")]
+
+
+def demo(
+    scheme: Annotated[str, typer.Option(help="csa4, chunk4, chunk8, pair2 or mean4.")] = "csa4",
+    model: Annotated[str | None, typer.Option(help="Another model: a name, or a .safetensors file.")] = None,
+    questions: Annotated[int, typer.Option(min=10, help="Prompts, one question each.")] = 1000,
+    setting: Annotated[str, typer.Option(help="ask, records or sentences.")] = "ask",
+    plot: Annotated[str | None, typer.Option(help="Write a figure here (.png, .svg, .pdf).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the defences on a small model with a real compression kernel: offline, no GPU, no API key."""
+    from phaseguard.lab.demo import STRATEGIES, run_demo  # noqa: PLC0415
+    from phaseguard.lab.spec import make_spec  # noqa: PLC0415
+    from phaseguard.lab.store import load_model  # noqa: PLC0415
+    from phaseguard.lab.tasks import standard_tasks  # noqa: PLC0415
+
+    name = model or f"{make_spec(scheme).scheme}-s0"
+    (task,) = standard_tasks((setting,))  # type: ignore[arg-type]
+    loaded = load_model(name)
+    with _Steps(STRATEGIES) as steps:
+        found = run_demo(loaded, name, task=task, n=questions, report=steps.done).to_dict()
+    if plot is not None:
+        from phaseguard.show.strategies import save_strategies  # noqa: PLC0415
+
+        save_strategies(found, plot)
+    if as_json:
+        print_json(found)
+        return
+    from phaseguard.show.strategies import render_strategies  # noqa: PLC0415
+
+    print_rich(render_strategies(found))
+    print_lines(_notes(found["profile"]["strengths"]["1"]["mean"]))
+
+
+def _notes(strengths: list[float]) -> list[str]:
+    shown = ", ".join(f"{mean:.3f}" for mean in strengths)
+    return [
+        f"Strengths by phase, measured on other, padded prompts: {shown}.",
+        "A prompt starts behind 0 to period - 1 decorative blank lines; pads count as tokens added.",
+    ]
+
+
+def prior(
+    scheme: Annotated[str, typer.Option(help="Which shipped models.")] = "csa4",
+    questions: Annotated[int, typer.Option(min=10, help="Questions a phase, model and task.")] = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Do the shipped models agree which phases are strong on padded prompts? By answer length and task."""
+    from phaseguard.lab.manifest import trained_for  # noqa: PLC0415
+    from phaseguard.lab.prior import find_prior  # noqa: PLC0415
+    from phaseguard.lab.spec import make_spec  # noqa: PLC0415
+
+    models = trained_for(make_spec(scheme))
+    with _Steps(len(models)) as steps:
+        shapes = [shape.to_dict() for shape in find_prior(models, n=questions, report=steps.done)]
+    if as_json:
+        print_json(shapes)
+        return
+    from phaseguard.show.prior import render_prior  # noqa: PLC0415
+
+    print_rich(render_prior(shapes))
+
+
+class _Steps:
+    """A progress bar over a known number of steps, on a terminal alone."""
+
+    def __init__(self, steps: int) -> None:
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+        console = Console(stderr=True)
+        self._bar = Progress(
+            MofNCompleteColumn(),
+            BarColumn(),
+            TextColumn("{task.description}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=steps)
+
+    def __enter__(self) -> _Steps:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    @property
+    def done(self) -> Callable[[str], None]:
+        """Say that a step is done, by its name."""
+        return lambda name: self._bar.update(self._task, advance=1, description=name)

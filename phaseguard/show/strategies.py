@@ -1,0 +1,73 @@
+"""The comparison of defences as a table and as a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from phaseguard.errors import InputError, MissingExtraError
+
+
+def render_strategies(demo: Mapping[str, Any]) -> Table:
+    """One row a strategy.
+
+    Args:
+        demo: what ``phaseguard.lab.demo.Demo.to_dict`` gives.
+    """
+    table = Table(title=f"{demo['model']}: {demo['n']:,} questions [95% intervals]")
+    table.add_column("strategy", no_wrap=True)
+    table.add_column("accuracy", justify="right", no_wrap=True)
+    table.add_column("worst initial phase", justify="right", no_wrap=True)
+    table.add_column("calls", justify="right")
+    table.add_column("tokens added", justify="right")
+    for row in demo["rows"]:
+        table.add_row(
+            row["strategy"],
+            _share(row["accuracy"]),
+            _share(row["worst"]),
+            f"{row['calls']:.2f}",
+            f"{row['tokens_added']:.1f}",
+        )
+    return table
+
+
+def save_strategies(demo: Mapping[str, Any], path: str) -> None:
+    """Write the comparison as a figure: accuracy with its interval, and the worst initial phase.
+
+    Args:
+        demo: as for :func:`render_strategies`.
+        path: where to; its ending says which format (.png, .svg, .pdf).
+
+    Raises:
+        MissingExtraError: without matplotlib.
+        InputError: when the file cannot be written, or its ending is not known.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("A figure needs matplotlib: pip install 'phaseguard[plots]'.") from error
+    rows: Sequence[Mapping[str, Any]] = demo["rows"][::-1]
+    figure = Figure(figsize=(8, 0.4 * len(rows) + 1.2), layout="constrained")
+    axes = figure.add_subplot()
+    for which, colour, label in (("accuracy", "C0", "all prompts"), ("worst", "C3", "worst initial phase")):
+        means = [row[which]["mean"] for row in rows]
+        ends = [
+            [mean - row[which]["low"] for mean, row in zip(means, rows, strict=True)],
+            [row[which]["high"] - mean for mean, row in zip(means, rows, strict=True)],
+        ]
+        axes.errorbar(means, range(len(rows)), xerr=ends, fmt="o", color=colour, label=label, capsize=3)
+    axes.set_yticks(range(len(rows)), [row["strategy"] for row in rows])
+    axes.set_xlabel("accuracy [95% interval]")
+    axes.set_title(f"{demo['model']}, {demo['n']:,} questions")
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(loc="lower left")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InputError(f"The figure cannot be written to {path}: {error}.") from error
+
+
+def _share(accuracy: Mapping[str, Any]) -> str:
+    return f"{accuracy['mean']:.3f} [{accuracy['low']:.3f} {accuracy['high']:.3f}]"
