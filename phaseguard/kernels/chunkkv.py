@@ -24,8 +24,10 @@ def compress(
 ) -> Entries:
     """Keep the observation window, and the best whole chunks before it, at most ``budget`` tokens.
 
-    A chunk's score is the attention that the window's queries pay to its tokens, summed. The chunks are cut
-    from position 0 on; the last one before the window may be shorter. Ties go to earlier chunks.
+    A chunk's score is the attention that the window's queries pay to its tokens, summed (algorithm 1 of the
+    paper). The chunks are cut from position 0 on; the last one before the window may be shorter, and its sum
+    is of fewer tokens. NVIDIA's kvpress ranks by the mean instead, which differs for that chunk alone, cuts
+    the window into chunks too, and smooths the attention as SnapKV does. Ties go to earlier chunks.
 
     Args:
         kv: ``[..., T, d]``; each row of the batch (or head) keeps chunks of its own.

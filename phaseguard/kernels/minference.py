@@ -115,12 +115,13 @@ def block_sparse(
         scores: ``[..., T, e]``, the queries, averaged by block.
         positions: ``[T]`` absolute positions, consecutive, from a multiple of ``block`` on; default from 0.
         keys: ``[..., T, e]``, averaged by block; kv by default (one latent for both).
-        block: tokens of a block, at least 2; a shorter one at the end is averaged over its own tokens.
+        block: tokens of a block, at least 2; a shorter one at the end is filled up with zeros for its mean.
         blocks: blocks that a block of queries sees, at least 1.
 
     Returns:
         Entries with values ``[..., T, d]`` and a pattern ``[..., T, T]``. Ties go to earlier blocks; the
-        query's own block is kept only if it is among the best, as in the source.
+        query's own block is kept only if it is among the best. So does microsoft/MInference
+        (``_build_block_index`` in ops/block_sparse_flash_attention.py), which also pads with zeros.
 
     Raises:
         KernelError: for shapes that do not fit, NaN, a block below 2, settings below their least.
@@ -174,5 +175,4 @@ def _means(array: Floats, block: int) -> Floats:
     starts = np.arange(0, array.shape[-2], block)
     if not starts.size:
         return np.zeros((*array.shape[:-2], 0, array.shape[-1]))
-    sums = np.add.reduceat(array.astype(np.float64), starts, axis=-2)
-    return np.asarray(sums / np.diff(np.append(starts, array.shape[-2]))[:, None])
+    return np.asarray(np.add.reduceat(array.astype(np.float64), starts, axis=-2) / block)

@@ -212,8 +212,8 @@ def block_sparse(queries: NDArray[Any], keys: NDArray[Any], block: int, blocks: 
     parts = [range(at, min(tokens, at + block)) for at in range(0, tokens, block)]
     seen = set()
     for i, rows in enumerate(parts):
-        query = np.mean([queries[t].astype(np.float64) for t in rows], axis=0)
-        means = [np.mean([keys[t].astype(np.float64) for t in parts[j]], axis=0) for j in range(i + 1)]
+        query = sum(queries[t].astype(np.float64) for t in rows) / block  # zeros fill up the last block
+        means = [sum(keys[t].astype(np.float64) for t in parts[j]) / block for j in range(i + 1)]
         score = [float(query @ mean_key) for mean_key in means]
         best = sorted(range(i + 1), key=lambda j: (-score[j], j))[:blocks]
         seen |= {(q, t) for q in rows for j in best for t in parts[j] if t <= q}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,7 @@ class Answers:
     clusters: NDArray[np.int64]
 
 
-def collect(
-    model: LabModel, task: Task, *, questions: int = 2000, seed: int = 1, batch: int = _BATCH
-) -> Answers:
+def collect(model: LabModel, task: Task, *, questions: int = 2000, seed: int = 1, spread: int = 1) -> Answers:
     """Ask a model.
 
     Args:
@@ -40,7 +38,9 @@ def collect(
         task: what to ask; whole sequences are drawn until there are ``questions`` questions.
         questions: least number of questions.
         seed: of the drawn sequences.
-        batch: sequences at a time.
+        spread: how many lengths of context are asked, each one token longer than the one before. A window at
+            the end of a context is read better whatever its phase; lengths that run through a whole period
+            keep that from looking like an effect of phase.
 
     >>> from phaseguard.lab.store import load_model
     >>> answers = collect(load_model("full-s0"), Task("ask"), questions=40)
@@ -51,8 +51,10 @@ def collect(
     sequences = -(-questions // task.questions)
     right: list[NDArray[np.bool_]] = []
     values: list[NDArray[np.int64]] = []
-    for start in range(0, sequences, batch):
-        drawn = draw(task, min(batch, sequences - start), rng)
+    each = min(_BATCH, -(-sequences // spread))
+    for number, start in enumerate(range(0, sequences, each)):
+        longer = replace(task, context=task.context + number % spread)
+        drawn = draw(longer, min(each, sequences - start), rng)
         good = model.predict(drawn.tokens, drawn.positions) == drawn.targets
         right.append(good.reshape(*drawn.values.shape, task.value_tokens).all(-1))
         values.append(drawn.values)

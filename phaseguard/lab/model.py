@@ -25,6 +25,20 @@ EPSILON = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Cache:
+    """What the second block reads.
+
+    Attributes:
+        keys, values: ``[B, N, c]``, of tokens and of entries.
+        visible: ``[B, 1 or H, A, N]``, which of them each asked position (and head) sees.
+    """
+
+    keys: Floats
+    values: Floats
+    visible: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LabModel:
     """A trained model.
 
@@ -62,8 +76,7 @@ class LabModel:
             InputError: for ids or positions out of range.
         """
         self._check(tokens, positions)
-        x = self.weights["embed.weight"][tokens]
-        x = self._mlp("first", x + self._window_everywhere(self._norm("first.norm", x)))
+        x = self._first(tokens)
         hidden = self._norm("second.norm", x)
         rows = np.arange(len(tokens))[:, None]
         asked = x[rows, positions] + self._read(hidden, hidden[rows, positions], positions)
@@ -72,6 +85,11 @@ class LabModel:
     def predict(self, tokens: Ints, positions: Ints) -> Ints:
         """The most probable word after each position, ``[B, A]``."""
         return np.asarray(self.logits(tokens, positions).argmax(-1))
+
+    def _first(self, tokens: Ints) -> Floats:
+        """What the first block makes of every token, ``[B, T, d]``."""
+        x = self.weights["embed.weight"][tokens]
+        return self._mlp("first", x + self._window_everywhere(self._norm("first.norm", x)))
 
     def _check(self, tokens: Ints, positions: Ints) -> None:
         if tokens.ndim != 2 or positions.ndim != 2 or len(tokens) != len(positions):
@@ -126,41 +144,53 @@ class LabModel:
         return self._linear("first.out", read.reshape(*hidden.shape[:2], -1))
 
     def _read(self, hidden: Floats, asked: Floats, positions: Ints) -> Floats:
-        spec = self.spec
-        at = np.arange(hidden.shape[1])
-        queries, latent = self._queries("second", asked), self._latent("second", hidden)
-        keys = latent
-        if spec.rope:
-            queries, keys = rotate(queries, positions[..., None]), rotate(latent, at[None])
+        queries, cache = self._asking(asked, positions), self._cache(hidden, positions)
+        scores = np.einsum("bahc,bnc->bhan", queries, cache.keys, optimize=True) * self._scale
+        scores = np.where(cache.visible, scores, np.float32(-np.inf))
+        read = np.einsum("bhan,bnc->bahc", self._with_sink("second", scores), cache.values, optimize=True)
+        return self._linear("second.out", read.reshape(*positions.shape, -1))
+
+    def _asking(self, hidden: Floats, positions: Ints) -> Floats:
+        """Queries of the second block, ``[B, A, H, c]``, of ``hidden`` ``[B, A, d]`` at these positions."""
+        queries = self._queries("second", hidden)
+        return rotate(queries, positions[..., None]) if self.spec.rope else queries
+
+    def _cache(self, hidden: Floats, positions: Ints) -> Cache:
+        """What the second block reads at these positions: the raw window and entries, or every token."""
+        spec, at = self.spec, np.arange(hidden.shape[1])
+        values = self._latent("second", hidden)
+        keys = rotate(values, at[None]) if spec.rope else values
         distance = positions[..., None] - at
         visible = (distance >= 0) if spec.full else (distance >= 0) & (distance < spec.raw)
-        values = latent
         if not spec.full:
             entries = self._entries(hidden)
-            complete = np.arange(entries.shape[1]) < (positions[..., None] + 1) // spec.stride
             keys, values = (np.concatenate([part, entries], 1) for part in (keys, values))
+            complete = np.arange(entries.shape[1]) < self._complete(positions)[..., None]
             visible = np.concatenate([visible, complete], -1)
-        scores = np.einsum("bahc,btc->bhat", queries, keys, optimize=True) * self._scale
-        scores = np.where(visible[:, None], scores, np.float32(-np.inf))
-        read = np.einsum("bhat,btc->bahc", self._with_sink("second", scores), values, optimize=True)
-        return self._linear("second.out", read.reshape(*positions.shape, -1))
+        return Cache(keys, values, visible[:, None])
+
+    def _complete(self, positions: Ints) -> Ints:
+        """How many entries a query at each position sees."""
+        return (positions + 1) // self.spec.stride
 
     def _entries(self, hidden: Floats) -> Floats:
         spec = self.spec
         kv = self._linear("pool_kv", hidden)
-        if spec.gate == "uniform":
-            gates = np.zeros((*kv.shape[:-1], spec.blocks), np.float32)
-        else:
-            gates = self._linear("pool_gate", hidden)
         pooled = chunk_gate.compress(
             kv,
-            gates,
+            self._pool_gates(hidden),
             stride=spec.stride,
             window=spec.window,
             split=spec.split,
             bias=self.weights.get("pool_bias"),
         )
         return self._norm("pool_norm", pooled.values)
+
+    def _pool_gates(self, hidden: Floats) -> Floats:
+        """The gates that every token brings to its entries, without the bias of the slots."""
+        if self.spec.gate == "uniform":
+            return np.zeros((*hidden.shape[:-1], self.spec.blocks), np.float32)
+        return self._linear("pool_gate", hidden)
 
     @property
     def _scale(self) -> np.float32:

@@ -73,8 +73,9 @@ def scan_periods(
 
     Args:
         right: ``[n]`` whether each answer is right.
-        positions: ``[n]`` token index of the first token of each answer. In a paired design, let the items
-            start at different indices, or long periods cannot be told apart.
+        positions: ``[n]`` token index of the first token of each answer. What makes some places easier than
+            others (the end of a context) must not stand at one phase always: let contexts differ in length,
+            and the items of a paired design start at different indices.
         clusters: ``[n]`` sequence (or item) of each answer, any integers.
         periods: candidates, each at least 2.
         permutations: random relabellings; no p-value is below ``1 / (permutations + 1)``.

@@ -110,6 +110,21 @@ def test_block_sparse_is_the_oracle(tokens: int, block: int, blocks: int, seed: 
     assert _pairs(entries, tokens) == naive.block_sparse(queries, keys, block, blocks)
 
 
+def test_a_short_last_block_is_filled_up_with_zeros() -> None:
+    """MInference pads the prompt: the last token's block has mean 1.5, below 2, though its token is 3."""
+    rows = np.array([[2.0], [2.0], [3.0]])
+    entries = minference.block_sparse(rows, rows, block=2, blocks=1)
+    assert entries.visible([2]).tolist() == [[True, True, False]]
+    assert _pairs(entries, 3) == naive.block_sparse(rows, rows, 2, 1)
+
+
+def test_the_last_chunk_of_chunkkv_is_summed_over_its_own_tokens() -> None:
+    """The sum, as in the paper: the chunk of three tokens wins, though each of the two behind it has more."""
+    attention = np.array([[0.15, 0.15, 0.15, 0.2, 0.2, 0.15]])
+    kept = chunkkv.compress(normal(0, 6, 2), attention, chunk=3, budget=4).last.tolist()
+    assert kept == naive.chunkkv(attention, 3, 4) == [0, 1, 2, 5]
+
+
 def test_sparse_patterns_hold_for_the_prompt_only() -> None:
     entries = minference.a_shape(normal(0, 20, 2), first=1, local=2)
     assert entries.visible([19]).sum() == 3
