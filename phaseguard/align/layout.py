@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from phaseguard.align.evidence import Evidence
 from phaseguard.align.menus import Choice, Place
@@ -14,6 +15,7 @@ from phaseguard.align.request import Request
 from phaseguard.align.salience import AnswerSpan
 from phaseguard.align.solver import Option, Problem, SiteNode, SpanNode
 from phaseguard.chat.base import Piece
+from phaseguard.normalize import BlockMap, Break
 from phaseguard.text import Span
 
 # what means something else, or nothing, behind a blank line: front matter, a shebang, declarations
@@ -56,13 +58,14 @@ def find_gaps(
         more_behind: whether answer spans stand in a later text of the same message.
 
     Yields:
-        The sites of each gap, in order, found as they are asked for; none inside a passage or a zone.
+        The sites of each gap, the last first, found as they are asked for; none inside a passage or a zone.
+        Strengths are measured with pads directly in front of the record, and prompt caches want them late.
     """
     if not stretch.paddable:
         return
-    if _may_open(stretch, request):
-        yield iter((_place(stretch, Span(0, 0), edge=True),))
+    first = [_place(stretch, Span(0, 0), edge=True)] if _may_open(stretch, request) else []
     if stretch.source.field.is_tool:
+        yield iter(first)
         return
     taken = _Taken(stretch.passages)
     at = stretch.piece.content.start
@@ -70,15 +73,26 @@ def find_gaps(
     if more_behind:
         gaps.append(Span(stretch.piece.content.end, stretch.piece.content.end))
     for span in gaps:
-        yield _places(stretch, None if inside else taken, Span(at, max(at, span.start)))
-        at = max(at, span.end)
+        near = _places(stretch, None if inside else taken, Span(at, max(at, span.start)))
+        yield chain(near, first)
+        at, first = max(at, span.end), []
 
 
 def _places(stretch: Stretch, taken: _Taken | None, gap: Span) -> Iterator[Place]:
-    for found in stretch.source.blocks.breaks(gap.start, gap.end):
+    for found in _breaks_back(stretch.source.blocks, gap):
         span = Span(found.start, found.end)
-        if span.end <= gap.end and not (taken and taken.touches(span)):
+        if not (taken and taken.touches(span)):
             yield _place(stretch, span, edge=False)
+
+
+def _breaks_back(blocks: BlockMap, gap: Span) -> Iterator[Break]:
+    """The breaks inside a gap, the last first; only what is asked for is looked at."""
+    for number in range(blocks.block_at(gap.end) - 1, -1, -1):
+        found = blocks.gap(number)
+        if found.start < gap.start:
+            return
+        if blocks.is_open(number):
+            yield found
 
 
 class _Taken:

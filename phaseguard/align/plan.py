@@ -128,7 +128,7 @@ def measure_messages(
 ) -> dict[int, MessagePlan]:
     """Find the sites of every message with answer spans, and measure what can be done at them.
 
-    Each gap in front of an answer span offers its first ``least`` sites, and further ones only as long
+    Each gap in front of an answer span offers its last ``least`` sites, and further ones only as long
     as some phase is out of reach. Pads that stand already are counted only when ``budgeted``.
     """
     keys: dict[int, list[Key]] = {}

@@ -55,6 +55,17 @@ def test_every_phase_is_reached_and_the_official_encoder_agrees(
         assert not any(pad.text.strip() for pad in out.report.pads)
 
 
+@pytest.mark.parametrize("pads", ["auto", "visible"])
+def test_pads_stand_directly_in_front_of_the_record(pads: str) -> None:
+    prompt = "\n\n".join([*PARAGRAPHS[:4], KEY, *PARAGRAPHS[4:6], KEY, "Which code?"])
+    phase = spans(inspect_prompt(prompt, key_passages=[KEY]))[0].index_before % 4
+    out = align_prompt(prompt, key_passages=[KEY], strong={(phase + 1) % 4}, pads=pads)
+    assert out.report.pads
+    assert all(span.strong_after for span in spans(out))
+    for pad in out.report.pads:
+        assert out.prompt[pad.offset + len(pad.text) :].startswith(KEY)
+
+
 @pytest.mark.parametrize("reasoning", ["off", "low", "high", "max"])
 @pytest.mark.parametrize("base", [V4, V41])
 def test_every_reasoning_mode(base: Any, reasoning: str) -> None:
