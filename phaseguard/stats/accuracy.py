@@ -31,6 +31,15 @@ class Accuracy:
         """Share of right answers, NaN without any question."""
         return self.right / self.n if self.n else math.nan
 
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Mean, interval and number of questions, as JSON takes them: no mean without any question.
+
+        >>> Accuracy(8, 10, 0.49, 0.943).to_dict()
+        {'mean': 0.8, 'low': 0.49, 'high': 0.943, 'n': 10}
+        """
+        mean = round(self.mean, 4) if self.n else None
+        return {"mean": mean, "low": round(self.low, 4), "high": round(self.high, 4), "n": self.n}
+
 
 def wilson(right: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson interval of a share, low and high; (0, 1) without any trial.
