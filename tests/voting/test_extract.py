@@ -34,6 +34,7 @@ EXTRACTED = [
     ("boxed", "1", None),
     ("hashes", "6 x 7 = 42\n#### 1,000 \n", "1,000"),
     ("hashes", "a #### b", None),
+    pytest.param("hashes", "\n" * 100_000 + "#### 7" + " " * 100_000, "7", id="hashes among many blanks"),
     ("last-line", "a\n\nb\n \n", "b"),
     ("last-line", " \n", None),
     ("fence", "x\n```py\na\nb\n```\nand ```c```", "a\nb"),
