@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from phaseguard.align.draft import Draft
 from phaseguard.align.evidence import Evidence
@@ -38,6 +38,7 @@ def align_prompt(
     answer: str | Sequence[str] | None = None,
     occurrence: int | None = None,
     inside: bool = False,
+    isolate: bool | Literal["auto"] = "auto",
     tokenizer: TokenizerLike | None = None,
 ) -> AlignedPrompt:
     r"""Put the answer spans of key passages on the strong phases of a model, and prove it.
@@ -63,6 +64,10 @@ def align_prompt(
         answer: the answer's own characters inside the key passages; None finds answer spans.
         occurrence: only this place of each key passage, from 0; -1 is the last.
         inside: whether pads may stand at blank lines inside a key passage.
+        isolate: whether pads also keep other text out of the chunks that answers stand in, and for an
+            overlapping kernel out of the chunk before: about 4 to 8 tokens a record, for strides up to 16.
+            ``"auto"`` isolates where no phase is known to be strong. What it is worth is a finding on
+            on-device models; see ``report.isolation``.
         tokenizer: reads the request in place of the profile's tokenizer: any object with the members of
             :class:`phaseguard.tokens.Tokenizer`, or what :func:`phaseguard.tokens.load_tokenizer` takes.
             The profile's strengths are taken to hold for it.
@@ -90,6 +95,7 @@ def align_prompt(
         level=level,
         inside=inside,
         budget=max_added_tokens,
+        isolate=isolate,
         tokenizer=tokenizer,
     )
     wanted = Wanted.read(key_passages, query, answer, occurrence)

@@ -21,6 +21,9 @@ PRICE_PER_TOKEN = 2_000  # a token of padding must gain a fifth of a point of lo
 EDGE_PRICE = 8_000  # a whitespace pad at the edge of a message is what `.strip()` removes
 SECOND_CHOICE_PRICE = 12_000  # a pad of the second alphabet, such as visible dots where blanks would do
 WEAK = 1_000_000  # where only an order is known, a weak phase counts as one nat worse than a strong one
+# On-device models with V4's kernel answer .80 with strangers in all 7 slots beside an answer, .998 with none:
+# log(.998 / .80) / 7 a stranger. A prior, never measured on the user's model.
+STRANGER_PRICE = 30_000
 _LEAST_STRENGTH = 1e-4
 _THREE_AND_MORE = 3
 

@@ -53,9 +53,9 @@ def measure(
     places: Sequence[Place],
     alphabets: Sequence[PadAlphabet],
     tokenizer: Tokenizer,
-    period: int,
+    modulus: int,
 ) -> list[tuple[Choice, ...]]:
-    """For each place the best choice for each number of tokens mod the period, cheapest first.
+    """For each place the best choice for each number of tokens mod ``modulus``, cheapest first.
 
     A choice is kept only when its window shows that no token outside the place changes.
 
@@ -64,7 +64,7 @@ def measure(
         places: the sites to measure.
         alphabets: the pads to try, the preferred alphabet first.
         tokenizer: the request's tokenizer.
-        period: the profile's period.
+        modulus: the period; more than the longest pad where every number of tokens counts by itself.
     """
     boundaries = _Boundaries(request)
     trials = [(place, _candidates(request, place, alphabets)) for place in places]
@@ -85,7 +85,7 @@ def measure(
             if not np.array_equal(base, request.encoding.ids[window.first : window.stop]):
                 left.append(at)
                 continue
-            found[at] = _menu(window, trials[at][1], base, here, period)
+            found[at] = _menu(window, trials[at][1], base, here, modulus)
     return found
 
 
@@ -179,17 +179,17 @@ def _candidates(request: Request, place: Place, alphabets: Sequence[PadAlphabet]
 
 
 def _menu(
-    window: _Window, trials: Sequence[_Trial], base: Ids, padded: Sequence[Ids], period: int
+    window: _Window, trials: Sequence[_Trial], base: Ids, padded: Sequence[Ids], modulus: int
 ) -> tuple[Choice, ...]:
     """Keep for each residue the choices that no other beats in both price and tokens."""
     kept: dict[int, list[Choice]] = {}
     plain = base.tobytes()
     for trial, ids in zip(trials, padded, strict=True):
         tokens = len(ids) - len(base)
-        if tokens < 1 or tokens % period == 0 or not _local(window, trial, plain, ids.tobytes()):
+        if tokens < 1 or tokens % modulus == 0 or not _local(window, trial, plain, ids.tobytes()):
             continue
         price = trial.price_per_token * tokens + trial.surcharge
-        rivals = kept.setdefault(tokens % period, [])
+        rivals = kept.setdefault(tokens % modulus, [])
         if not any(rival.price <= price and rival.tokens <= tokens for rival in rivals):
             rivals.append(Choice(trial.text, tokens, price, trial.kind))
     choices = [choice for rivals in kept.values() for choice in rivals]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
-from phaseguard.align.solver import Plan, Problem, SiteNode
+from phaseguard.align.solver import NEUTRAL, STRANGER, Plan, Problem, SiteNode, SpanNode, WindowNode
 
 
 def enumerate_plans(problem: Problem) -> Plan:
@@ -29,12 +29,34 @@ def _plans(problem: Problem) -> Iterator[Plan]:
 
 
 def _evaluate(problem: Problem, picks: tuple[int, ...]) -> Plan:
-    value = tokens = 0
-    for node, pick in zip(problem.nodes, picks, strict=True):
-        if not isinstance(node, SiteNode):
-            value += node.values[tokens % problem.period]
+    added = [
+        node.options[pick].tokens if isinstance(node, SiteNode) and pick >= 0 else 0
+        for node, pick in zip(problem.nodes, picks, strict=True)
+    ]
+    value = 0
+    for number, (node, pick) in enumerate(zip(problem.nodes, picks, strict=True)):
+        if isinstance(node, SpanNode):
+            value += node.values[sum(added[:number]) % problem.period]
+        elif isinstance(node, WindowNode):
+            value -= node.price * _strangers(problem, number, node, added)
         elif pick >= 0:
             value -= node.options[pick].price
-            tokens += node.options[pick].tokens
     choices = tuple((number, pick) for number, pick in enumerate(picks) if pick >= 0)
-    return Plan(value, choices, tokens)
+    return Plan(value, choices, sum(added))
+
+
+def _strangers(problem: Problem, number: int, node: WindowNode, added: Sequence[int]) -> int:
+    """Write out every token beside the answer, and count in the chunks it shares."""
+    row: list[int] = []
+    for step in node.walk:
+        row += [NEUTRAL] * added[step] if step >= 0 else [step]
+    stride = problem.grid.stride
+    shift = sum(added[:number])
+    if node.behind:
+        shift -= sum(added[step] for step in node.walk if step >= 0)
+        last = node.index + shift - 1
+        row = row[: (last // stride + 1) * stride - (last + 1)]
+    else:
+        first = node.index + shift
+        row = row[: first - (first // stride - problem.grid.overlap) * stride]
+    return row.count(STRANGER)

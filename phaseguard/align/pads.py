@@ -75,8 +75,10 @@ def pad_alphabet(tokenizer: Tokenizer, most: int, kind: str) -> PadAlphabet:
     return _TESTED[key]
 
 
-def custom_alphabet(tokenizer: Tokenizer, pads: Sequence[str], most: int) -> PadAlphabet:
-    """The alphabet of the caller's own pads.
+def custom_alphabet(
+    tokenizer: Tokenizer, pads: Sequence[str], most: int, *, joined: bool = False
+) -> PadAlphabet:
+    """The alphabet of the caller's own pads; ``joined``: also of two or more of them one after the other.
 
     Raises:
         InputError: when a pad is not a string that ends with a newline, or none adds 1 to ``most`` tokens.
@@ -87,12 +89,29 @@ def custom_alphabet(tokenizer: Tokenizer, pads: Sequence[str], most: int) -> Pad
                 f"pads: {pad!r} must be a string that ends with a newline, to stand on a line of its own."
             )
     alphabet = _tested(tokenizer, tuple(dict.fromkeys(pads)), "custom", most)
+    if joined:
+        alphabet = _tested(tokenizer, _joined(alphabet, most), "custom", most)
     if not len(alphabet):
         raise InputError(
             f"pads: none of {list(pads)!r} adds 1 to {most} tokens with tokenizer {tokenizer.name!r}: "
             "give others, or 'auto'."
         )
     return alphabet
+
+
+def _joined(alphabet: PadAlphabet, most: int) -> tuple[str, ...]:
+    """For each number of tokens the given pads, or as few as possible one after the other."""
+    fewest: dict[int, tuple[str, ...]] = {0: ()}
+    for total in range(1, most + 1):
+        rows = [
+            (*fewest[total - tokens], pads[0].text)
+            for tokens, pads in alphabet.by_tokens.items()
+            if total - tokens in fewest
+        ]
+        if rows:
+            fewest[total] = min(rows, key=len)
+    single = [pad.text for pads in alphabet.by_tokens.values() for pad in pads]
+    return tuple(dict.fromkeys([*single, *("".join(row) for row in fewest.values() if row)]))
 
 
 def standing_tokens(text: str, alphabets: Sequence[PadAlphabet]) -> int:

@@ -7,8 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from phaseguard.align.evidence import Evidence
-from phaseguard.align.layout import Key, Stretch, build, find_gaps
+from phaseguard.align.grid import Grid
+from phaseguard.align.isolate import Crowd, look_around, walks
+from phaseguard.align.layout import Key, Stretch, Window, build, find_gaps
 from phaseguard.align.menus import Choice, Place, measure
+from phaseguard.align.neighbours import Neighbours
 from phaseguard.align.pads import PadAlphabet, standing_tokens
 from phaseguard.align.passages import Passage, Source, by_field
 from phaseguard.align.prompt import FieldKey
@@ -52,6 +55,7 @@ class MessagePlan:
         keys: its answer spans.
         sites: what can be done where.
         standing: tokens of the pads that stand in it already.
+        windows: what stands beside its answer spans, when they are isolated.
         order: the messages with answer spans, as the request in which this one was looked at has them;
             ``place``: where this one stands among them.
     """
@@ -59,6 +63,7 @@ class MessagePlan:
     keys: tuple[Key, ...]
     sites: tuple[Site, ...]
     standing: int
+    windows: tuple[Window, ...]
     order: tuple[int, ...]
     place: int
 
@@ -124,13 +129,17 @@ def measure_messages(
     period: int,
     inside: bool,
     budgeted: bool,
+    grid: Grid | None = None,
     least: int = 1,
 ) -> dict[int, MessagePlan]:
     """Find the sites of every message with answer spans, and measure what can be done at them.
 
     Each gap in front of an answer span offers its last ``least`` sites, and further ones only as long
-    as some phase is out of reach. Pads that stand already are counted only when ``budgeted``.
+    as some phase is out of reach. Pads that stand already are counted only when ``budgeted``. With a
+    ``grid`` the sites that can isolate an answer are offered too.
     """
+    neighbours = None if grid is None else Neighbours(request, alphabets)
+    crowds: list[tuple[int, Crowd]] = []
     keys: dict[int, list[Key]] = {}
     gaps: list[Iterator[Place]] = []
     standing: Counter[int] = Counter()
@@ -142,15 +151,39 @@ def measure_messages(
         keys.setdefault(message, []).extend(stretch.keys)
         if budgeted:
             standing[message] += standing_tokens(stretch.source.text, alphabets)
-        gaps.extend(find_gaps(stretch, request, inside=inside, more_behind=number < last[message]))
+        found = find_gaps(stretch, request, inside=inside, more_behind=number < last[message])
+        if grid is None or neighbours is None:
+            gaps.extend(found)
+            continue
+        crowd = look_around(stretch, neighbours, grid, inside=inside)
+        crowds.append((message, crowd))
+        gaps.extend(iter((place,)) for place in crowd.accepted)
+        gaps.extend(_without(gap, crowd.refused) for gap in found)
     sites: dict[int, list[Site]] = {message: [] for message in keys}
-    for place, menu in _measured_gaps(request, gaps, alphabets, tokenizer, period, least):
+    modulus = period if grid is None else max(period, grid.most_pads + 1)
+    for place, menu in _measured_gaps(request, gaps, alphabets, tokenizer, period, modulus, least):
         sites[place.key.message].append((place, menu))
+    windows: dict[int, list[Window]] = {message: [] for message in keys}
+    if grid is not None:
+        offered = [place for here in sites.values() for place, _ in here]
+        for message, crowd in crowds:
+            windows[message].extend(walks(crowd, request, offered, grid))
     order = tuple(keys)
     return {
-        message: MessagePlan(tuple(keys[message]), tuple(sites[message]), standing[message], order, place)
+        message: MessagePlan(
+            tuple(keys[message]),
+            tuple(sites[message]),
+            standing[message],
+            tuple(windows[message]),
+            order,
+            place,
+        )
         for place, message in enumerate(order)
     }
+
+
+def _without(gap: Iterator[Place], refused: Collection[Place]) -> Iterator[Place]:
+    return (place for place in gap if place not in refused)
 
 
 def _measured_gaps(
@@ -159,17 +192,23 @@ def _measured_gaps(
     alphabets: Sequence[PadAlphabet],
     tokenizer: Tokenizer,
     period: int,
+    modulus: int,
     least: int,
 ) -> Iterator[Site]:
     """The sites of every gap that can do anything, asked for in rounds so that each is measured at once."""
     left = list(gaps)
+    menus: dict[Place, tuple[Choice, ...]] = {}
     for number in range(SITES_A_GAP):
         asked = [(gap, place) for gap in left if (place := next(gap, None)) is not None]
         places = [place for _, place in asked if request.known(place.request.start)]
         if not places:
             return
-        menus = dict(zip(places, measure(request, places, alphabets, tokenizer, period), strict=True))
-        yield from ((place, menu) for place, menu in menus.items() if menu)
+        fresh = [place for place in dict.fromkeys(places) if place not in menus]
+        measured = zip(fresh, measure(request, fresh, alphabets, tokenizer, modulus), strict=True)
+        for place, menu in measured:
+            menus[place] = menu
+            if menu:
+                yield place, menu
         left = [
             gap
             for gap, place in asked
@@ -183,6 +222,7 @@ def plan_pads(
     *,
     budget: int | None,
     banned: Collection[Banned],
+    grid: Grid | None = None,
 ) -> tuple[PlannedPad, ...]:
     """Solve message after message; each sees only itself and the pads in front of it.
 
@@ -192,6 +232,7 @@ def plan_pads(
         budget: most tokens to add in all; pads that stand already count, so that aligning an aligned
             prompt changes nothing.
         banned: what did not do at a place what it should.
+        grid: the chunks, when answers are isolated.
     """
     planned: list[PlannedPad] = []
     added: dict[int, int] = {}
@@ -205,7 +246,7 @@ def plan_pads(
         ]
         left = None if budget is None else max(0, budget - spent)
         shift = sum(added.get(other, 0) for other in plan.ahead)
-        layout = build(plan.keys, sites, evidence, shift=shift, budget=left)
+        layout = build(plan.keys, sites, evidence, shift=shift, budget=left, windows=plan.windows, grid=grid)
         best = solve(layout.problem)
         for node, option in best.choices:
             place, menu = layout.places[node]

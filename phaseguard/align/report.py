@@ -25,6 +25,8 @@ class SpanReport:
         strength_before, strength_after: probability that it is retrieved; None without strengths.
         strong_before, strong_after: whether the phase counts as strong; None without any evidence.
         in_window: whether the model reads it from its raw window, where phase does not matter.
+        strangers_before, strangers_after: tokens that are neither blank nor of a pad nor of its record, and
+            share its chunks; in the request as given and in the one returned. None when it was not isolated.
     """
 
     text: str
@@ -40,6 +42,8 @@ class SpanReport:
     strong_before: bool | None = None
     strong_after: bool | None = None
     in_window: bool = False
+    strangers_before: int | None = None
+    strangers_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,26 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
+class Isolation:
+    """That answers were isolated, and why that should help: never claimed as measured on this model.
+
+    Attributes:
+        stride: tokens a chunk; ``overlap``: whether an entry was taken to pool the chunk before its own too.
+        kind: ``on-device``: a finding on small models, and a prior for this one.
+        source: where it comes from; ``detail``: one sentence for the reader.
+        strangers_before, strangers_after: sums over the answer spans.
+    """
+
+    stride: int
+    overlap: bool
+    kind: str
+    source: str
+    detail: str
+    strangers_before: int
+    strangers_after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Where each answer stands, and the proof.
 
@@ -110,6 +134,7 @@ class Report:
         tokens_added: tokens that the pads add, ``tokens_after - tokens_normalized``.
         pads: the pads; ``normalize_edits``: how many edits normalizing made.
         provenance: on what evidence phases were called strong.
+        isolation: how answers were isolated and on what evidence; None when they were not.
         passages: every place of every key passage.
         notes: what the reader should know; ``warnings``: what went wrong.
     """
@@ -129,6 +154,7 @@ class Report:
     passages: tuple[PassageReport, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    isolation: Isolation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain dicts and lists, ready for ``json.dumps``."""

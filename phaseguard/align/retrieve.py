@@ -78,7 +78,7 @@ def _edge_paragraphs(text: str, end: int) -> list[Span]:
 
 def _last_sentence(text: str, paragraph: Span) -> Span:
     """The last sentence of a paragraph if it asks, else the paragraph."""
-    found = next(_sentences(text, [paragraph.end - 1]))
+    found = next(sentences_at(text, [paragraph.end - 1]))
     return found if _ASKING.search(found.of(text)) else paragraph
 
 
@@ -153,7 +153,7 @@ def _hits(source: Source, terms: set[str], skip: Sequence[tuple[Source, Span]]) 
         if not any(span.start <= match.start() < span.end for span in skipped)
     ]
     by_sentence: dict[Span, set[str]] = {}
-    for match, sentence in zip(found, _sentences(text, [match.start() for match in found]), strict=True):
+    for match, sentence in zip(found, sentences_at(text, [match.start() for match in found]), strict=True):
         by_sentence.setdefault(sentence, set()).add(match.group())
     return [
         _Hit(source, sentence, frozenset(words))
@@ -171,7 +171,7 @@ def _any_of(terms: set[str]) -> re.Pattern[str]:
     return re.compile("|".join(parts))
 
 
-def _sentences(text: str, places: Sequence[int]) -> Iterator[Span]:
+def sentences_at(text: str, places: Sequence[int]) -> Iterator[Span]:
     """The sentence at each of ascending places; a line is read once, however many places are in it."""
     sentence, line_end = Span(0, 0), -1
     for at in places:

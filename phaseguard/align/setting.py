@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from phaseguard.align.evidence import Evidence, evidence_for
+from phaseguard.align.grid import Grid, grid_for
 from phaseguard.align.pads import PadAlphabet, custom_alphabet, pad_alphabet
 from phaseguard.align.request import Request, encode_request
 from phaseguard.chat import Renderer, load_renderer
@@ -30,6 +31,7 @@ class Setting:
         level: normalizing level.
         inside: whether blank lines inside passages are sites.
         budget: most tokens to add, or None.
+        grid: the chunks that answers are isolated in, or None.
         given_tokenizer: what reads the request in place of the profile's tokenizer, or None.
     """
 
@@ -39,6 +41,7 @@ class Setting:
     level: Level
     inside: bool
     budget: int | None
+    grid: Grid | None = None
     given_tokenizer: Tokenizer | None = None
 
     @classmethod
@@ -51,6 +54,7 @@ class Setting:
         level: Level = "off",
         inside: bool = False,
         budget: int | None = None,
+        isolate: bool | Literal["auto"] = False,
         tokenizer: TokenizerLike | None = None,
     ) -> Setting:
         """Check the caller's arguments.
@@ -67,7 +71,9 @@ class Setting:
         loaded = load_profile(profile)
         chosen = pads if isinstance(pads, str) else tuple(pads)
         own = None if tokenizer is None else load_tokenizer(tokenizer)
-        return cls(loaded, evidence_for(loaded, strong), chosen, level, inside, budget, own)
+        evidence = evidence_for(loaded, strong)
+        grid = grid_for(loaded, isolate, known=evidence.usable)
+        return cls(loaded, evidence, chosen, level, inside, budget, grid, own)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -88,10 +94,10 @@ class Setting:
     @cached_property
     def alphabets(self) -> tuple[PadAlphabet, ...]:
         """The pads to try, the preferred alphabet first."""
-        most = min(self.evidence.period - 1, MOST_PAD_TOKENS)
+        most = min(max(self.evidence.period - 1, self.grid.most_pads if self.grid else 0), MOST_PAD_TOKENS)
         if isinstance(self.pads, str):
             return tuple(pad_alphabet(self.tokenizer, most, kind) for kind in _KINDS[self.pads])
-        return (custom_alphabet(self.tokenizer, self.pads, most),)
+        return (custom_alphabet(self.tokenizer, self.pads, most, joined=self.grid is not None),)
 
     def encode(self, messages: Sequence[Any], options: Mapping[str, Any]) -> Request:
         """Render and encode a whole request."""

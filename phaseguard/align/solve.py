@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phaseguard.align.draft import Draft
-from phaseguard.align.layout import Key
+from phaseguard.align.layout import Key, Stretch
 from phaseguard.align.plan import (
     SITES_A_GAP,
     Banned,
@@ -57,8 +57,12 @@ class Solution:
 
 def located(draft: Draft) -> tuple[Key, ...]:
     """The answer spans in the request without pads, in its order."""
-    stretches = locate(draft.base, draft.sources, draft.passages, draft.answers)
-    return tuple(key for stretch in stretches for key in stretch.keys)
+    return tuple(key for stretch in stretches_of(draft) for key in stretch.keys)
+
+
+def stretches_of(draft: Draft) -> tuple[Stretch, ...]:
+    """Every text of the request without pads, with what stands in it."""
+    return locate(draft.base, draft.sources, draft.passages, draft.answers)
 
 
 def solve_draft(draft: Draft) -> Solution:
@@ -66,7 +70,7 @@ def solve_draft(draft: Draft) -> Solution:
     if draft.setting.evidence.period < 2:
         return Solution((), None, (), (), verified=True)
     keys = located(draft)
-    if not keys or not draft.setting.evidence.usable:
+    if not keys or not (draft.setting.evidence.usable or draft.setting.grid):
         return Solution.unpadded(draft, keys)
     return _planned(draft, keys)
 
@@ -79,7 +83,9 @@ def _planned(draft: Draft, keys: tuple[Key, ...]) -> Solution:
     while True:
         planned = tuple(
             pad.placed_in(draft.base) if pad.place.key.message in unstable else pad
-            for pad in plan_pads(plans, setting.evidence, budget=setting.budget, banned=banned)
+            for pad in plan_pads(
+                plans, setting.evidence, budget=setting.budget, banned=banned, grid=setting.grid
+            )
         )
         if not planned:
             return Solution.unpadded(draft, keys)
@@ -135,6 +141,7 @@ def _look(draft: Draft, request: Request, least: int) -> dict[int, MessagePlan]:
         period=setting.evidence.period,
         inside=setting.inside,
         budgeted=setting.budget is not None,
+        grid=setting.grid,
         least=least,
     )
 

@@ -6,7 +6,12 @@ digit and ties are decided by the rule, never by rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from phaseguard.align.grid import NO_CHUNKS, Grid
+
+NEUTRAL, STRANGER = -1, -2  # steps of a walk that are no site
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +37,41 @@ class SpanNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Sites and spans in the order in which they stand in the request.
+class WindowNode:
+    """One side of an answer's window. It stands behind every site of its walk.
 
     Attributes:
-        period: length of every ``SpanNode.values``.
-        nodes: sites and spans in order.
+        index: token index without pads: of the answer's first token, or of the token behind its last.
+        behind: whether it is the side behind the answer.
+        walk: what is met walking away from the answer: a token that is :data:`NEUTRAL` or a
+            :data:`STRANGER`, or the number of a site node, whose pads are neutral.
+        price: cost of each stranger that the window holds.
+    """
+
+    index: int
+    behind: bool
+    walk: tuple[int, ...]
+    price: int
+
+
+Node = SiteNode | SpanNode | WindowNode
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Sites, spans and windows in the order in which they stand in the request.
+
+    Attributes:
+        period: length of every ``SpanNode.values``; a multiple of the grid's stride.
+        nodes: sites, spans and windows in order.
         budget: most tokens that may be added in all, or None.
+        grid: the chunks of the windows; needed where there are any.
     """
 
     period: int
-    nodes: tuple[SiteNode | SpanNode, ...]
+    nodes: tuple[Node, ...]
     budget: int | None = None
+    grid: Grid = NO_CHUNKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,56 +104,139 @@ def solve(problem: Problem) -> Plan:
     """Return the best plan: highest value, then fewest pads, then earliest sites, then first options.
 
     Agrees with :func:`phaseguard.align.naive.enumerate_plans`, which tries everything.
-    Takes O(nodes x states x options) with ``period`` states, or up to ``budget + 1`` with a budget.
+    Takes O(nodes x states x options) with ``period`` states, or up to ``budget + 1`` with a budget; times
+    the amounts that may stand at the sites of a window, as long as it is not counted.
 
     >>> problem = Problem(2, (SiteNode((Option(1, 5),)), SpanNode((0, 100))))
     >>> solve(problem)
     Plan(value=95, choices=((0, 0),), tokens=1)
     """
-    free = _solve(problem, None)
+    free = _Search(problem, None).best()
     if problem.budget is None or free.tokens <= problem.budget:
         return free  # the best of all plans is the best of those within the budget
-    return _solve(problem, problem.budget)
+    return _Search(problem, problem.budget).best()
 
 
-def _solve(problem: Problem, budget: int | None) -> Plan:
-    states = {0: _Partial(0, 0, 0, (-1, -1), None)}
-    gained = {0: 0}
+# the shift, or the tokens added when a budget binds; then the tokens at each site that a window asks for
+_State = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Search:
+    """The states reached so far, each with its best plan and that plan's value."""
+
+    problem: Problem
+    budget: int | None
+    asked: list[int] = field(default_factory=list)
+    plans: dict[_State, _Partial] = field(default_factory=lambda: {(0,): _Partial(0, 0, 0, (-1, -1), None)})
+    values: dict[_State, int] = field(default_factory=lambda: {(0,): 0})
+
+    def best(self) -> Plan:
+        uses = _uses(self.problem)
+        for number, node in enumerate(self.problem.nodes):
+            if isinstance(node, SpanNode):
+                period = self.problem.period
+                self.values = {key: self.values[key] + node.values[key[0] % period] for key in self.plans}
+            elif isinstance(node, WindowNode):
+                self._count(node)
+                self._forget({site for site in self.asked if uses[site].last == number})
+            else:
+                self._offer(number, node, uses.get(number))
+        value, best = 0, None
+        for key, plan in self.plans.items():
+            if best is None or _better(self.values[key], plan, value, best):
+                value, best = self.values[key], plan
+        assert best is not None  # noqa: S101 - the state of doing nothing is never dropped
+        return Plan(value, _choices(best), best.tokens)
+
+    def _offer(self, number: int, node: SiteNode, use: _Use | None) -> None:
+        """Offer one site to every state."""
+        period, budget = self.problem.period, self.budget
+        before = tuple(self.plans.items())
+        old = self.values
+        if use is not None:
+            self.asked.append(number)
+            self.plans = {(*key, 0): plan for key, plan in before}
+            self.values = {(*key, 0): old[key] for key, _ in before}
+        else:
+            self.plans, self.values = dict(self.plans), dict(old)
+        for key, plan in before:
+            for index, option in enumerate(node.options):
+                tokens = plan.tokens + option.tokens
+                if budget is not None and tokens > budget:
+                    continue
+                shift = tokens if budget is not None else (key[0] + option.tokens) % period
+                here = () if use is None else (use.kept(option.tokens, period),)
+                goal = (shift, *key[1:], *here)
+                value = old[key] - option.price
+                candidate = _Partial(value, plan.pads + 1, tokens, (number, index), plan)
+                self._reach(goal, value, candidate)
+
+    def _count(self, node: WindowNode) -> None:
+        """Charge every state the strangers of one side of a window."""
+        grid = self.problem.grid
+        for key in self.plans:
+            amounts = dict(zip(self.asked, key[1:], strict=True))
+            self.values[key] -= node.price * strangers(node, grid, key[0], amounts)
+
+    def _forget(self, sites: set[int]) -> None:
+        """What stands at these sites matters no more: of plans that differ in it alone the best is kept."""
+        if not sites:
+            return
+        kept = [0, *(place for place, site in enumerate(self.asked, 1) if site not in sites)]
+        plans, values = self.plans, self.values
+        self.plans, self.values = {}, {}
+        for key, plan in plans.items():
+            self._reach(tuple(key[place] for place in kept), values[key], plan)
+        self.asked = [site for site in self.asked if site not in sites]
+
+    def _reach(self, key: _State, value: int, plan: _Partial) -> None:
+        if key not in self.plans or _better(value, plan, self.values[key], self.plans[key]):
+            self.plans[key], self.values[key] = plan, value
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What windows ask of a site: ``last``, the number of the last of them, and the slots they may need."""
+
+    last: int
+    slots: int
+
+    def kept(self, tokens: int, period: int) -> int:
+        """The smallest amount that fills as many slots and shifts by as much."""
+        return tokens if tokens <= self.slots else self.slots + (tokens - self.slots) % period
+
+
+def _uses(problem: Problem) -> dict[int, _Use]:
+    uses: dict[int, _Use] = {}
     for number, node in enumerate(problem.nodes):
-        if isinstance(node, SpanNode):
-            gained = {key: gained[key] + node.values[key % problem.period] for key in states}
-        elif node.options:
-            states, gained = _step(number, node, states, gained, problem.period, budget)
-    best: _Partial | None = None
-    best_value = 0
-    for key, partial in states.items():
-        if best is None or _better(gained[key], partial, best_value, best):
-            best, best_value = partial, gained[key]
-    assert best is not None  # noqa: S101 - the state of doing nothing is never dropped
-    return Plan(best_value, _choices(best), best.tokens)
+        if isinstance(node, WindowNode):
+            most = problem.grid.most_behind if node.behind else problem.grid.most_before
+            for place, step in enumerate(node.walk):
+                if step >= 0:
+                    before = sum(other < 0 for other in node.walk[:place])
+                    slots = uses[step].slots if step in uses else 0
+                    uses[step] = _Use(number, max(slots, most - before, 0))
+    return uses
 
 
-def _step(
-    number: int,
-    node: SiteNode,
-    states: dict[int, _Partial],
-    gained: dict[int, int],
-    period: int,
-    budget: int | None,
-) -> tuple[dict[int, _Partial], dict[int, int]]:
-    """Offer one site to every state. A state is the shift, or the tokens added when a budget binds."""
-    new_states, new_gained = dict(states), dict(gained)
-    for key, partial in states.items():
-        for index, option in enumerate(node.options):
-            tokens = partial.tokens + option.tokens
-            if budget is not None and tokens > budget:
-                continue
-            goal = tokens if budget is not None else (key + option.tokens) % period
-            value = gained[key] - option.price
-            candidate = _Partial(value, partial.pads + 1, tokens, (number, index), partial)
-            if goal not in new_states or _better(value, candidate, new_gained[goal], new_states[goal]):
-                new_states[goal], new_gained[goal] = candidate, value
-    return new_states, new_gained
+def strangers(node: WindowNode, grid: Grid, shift: int, amounts: Mapping[int, int]) -> int:
+    """Strangers on one side of a window, when ``shift`` tokens were added in front of its node.
+
+    >>> strangers(WindowNode(5, False, (0, NEUTRAL, STRANGER), 1), Grid(4, overlap=False), 2, {0: 2})
+    0
+    """
+    if node.behind:
+        room = grid.behind(node.index + shift - sum(amounts.get(step, 0) for step in node.walk if step >= 0))
+    else:
+        room = grid.before(node.index + shift)
+    found = 0
+    for step in node.walk:
+        if room <= 0:
+            break
+        room -= 1 if step < 0 else amounts.get(step, 0)
+        found += step == STRANGER
+    return found
 
 
 def _better(value: int, one: _Partial, other_value: int, other: _Partial) -> bool:

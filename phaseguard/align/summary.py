@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from phaseguard.align.crowds import Crowds, Final
 from phaseguard.align.draft import Draft
 from phaseguard.align.evidence import Evidence
 from phaseguard.align.layout import Key
+from phaseguard.align.notes import isolation_of, notes_of
 from phaseguard.align.passages import Passage, Source
 from phaseguard.align.plan import PlannedPad
 from phaseguard.align.prompt import FieldKey
 from phaseguard.align.report import PadReport, PassageReport, Report, SpanReport
-from phaseguard.align.request import UNKNOWN_SPECIAL, Request
+from phaseguard.align.request import Request
 from phaseguard.align.salience import AnswerSpan
 from phaseguard.align.solve import Solution
 from phaseguard.errors import RenderError
-from phaseguard.profiles import PhaseProfile
 from phaseguard.text import Edit, OffsetMap, Span, apply_edits
 
 Steps = Mapping[FieldKey, tuple[tuple[Edit, ...], ...]]
@@ -35,7 +34,8 @@ def summarize(draft: Draft, solution: Solution, steps: Steps) -> Report:
     }
     padded = solution.padded
     given = None if padded is None else draft.given
-    view = _View(given, padded, evidence, sources, found, profile.window or 0)
+    crowds = Crowds.of(draft, solution, finals)
+    view = _View(given, padded, evidence, sources, found, profile.window or 0, crowds)
     passages = tuple(_passage(p, draft.answers[p], view, finals[p.key]) for p in draft.passages)
     return Report(
         verified=solution.verified,
@@ -51,8 +51,9 @@ def summarize(draft: Draft, solution: Solution, steps: Steps) -> Report:
         normalize_edits=sum(len(edits) for edits in draft.edits.values()),
         provenance=evidence.provenance,
         passages=passages,
-        notes=(*_notes(passages, evidence, profile, padded), *(padded.rendered.notes if padded else ())),
+        notes=(*notes_of(passages, draft.setting, padded), *(padded.rendered.notes if padded else ())),
         warnings=_warnings(solution),
+        isolation=None if crowds is None else isolation_of(draft.setting, crowds.grid, passages),
     )
 
 
@@ -66,6 +67,7 @@ class _View:
     sources: Mapping[FieldKey, Source]
     found: Mapping[tuple[FieldKey, Span], tuple[Key, Span]]
     window: int
+    crowds: Crowds | None
 
     def span(self, passage: Passage, answer: AnswerSpan) -> SpanReport:
         source = self.sources[passage.key]
@@ -73,6 +75,7 @@ class _View:
         before = self._index_before(source, answer.span)
         after = None if key is None else self._index_after(moved)
         tokens = 0 if key is None else key.tokens
+        crowds = None if key is None else self.crowds
         return SpanReport(
             text=answer.span.of(source.text),
             kind=answer.kind,
@@ -87,6 +90,8 @@ class _View:
             strong_before=self._strong(tokens, before),
             strong_after=self._strong(tokens, after),
             in_window=self._in_window(after),
+            strangers_before=None if crowds is None or key is None else crowds.before(key),
+            strangers_after=None if crowds is None or key is None else crowds.after(key, moved),
         )
 
     def _index_before(self, source: Source, span: Span) -> int | None:
@@ -123,23 +128,15 @@ class _View:
         return None if phase is None else self.evidence.is_strong(tokens, phase)
 
 
-@dataclass(frozen=True, slots=True)
-class _Final:
-    """One text as returned, and where its characters went."""
-
-    text: str
-    offsets: OffsetMap
-
-
-def _finals(sources: Mapping[FieldKey, Source], steps: Steps) -> dict[FieldKey, _Final]:
+def _finals(sources: Mapping[FieldKey, Source], steps: Steps) -> dict[FieldKey, Final]:
     return {
-        key: _Final(apply_edits(source.text, edits), OffsetMap(edits))
+        key: Final(apply_edits(source.text, edits), OffsetMap(edits))
         for key, source in sources.items()
         for edits in (steps[key][1] if key in steps else (),)
     }
 
 
-def _passage(passage: Passage, answers: Sequence[AnswerSpan], view: _View, final: _Final) -> PassageReport:
+def _passage(passage: Passage, answers: Sequence[AnswerSpan], view: _View, final: Final) -> PassageReport:
     return PassageReport(
         text=final.offsets.forward_span(passage.span).of(final.text),
         message=passage.key.message,
@@ -150,7 +147,7 @@ def _passage(passage: Passage, answers: Sequence[AnswerSpan], view: _View, final
 
 
 def _pads(
-    planned: Sequence[PlannedPad], sources: Mapping[FieldKey, Source], finals: Mapping[FieldKey, _Final]
+    planned: Sequence[PlannedPad], sources: Mapping[FieldKey, Source], finals: Mapping[FieldKey, Final]
 ) -> tuple[PadReport, ...]:
     reports = []
     ahead: dict[FieldKey, tuple[int, int, int]] = {}  # characters added, offset and line of the pad before
@@ -173,46 +170,6 @@ def _pads(
             )
         )
     return tuple(reports)
-
-
-def _notes(
-    reports: Sequence[PassageReport], evidence: Evidence, profile: PhaseProfile, padded: Request | None
-) -> list[str]:
-    notes = []
-    spans = [span for report in reports for span in report.spans]
-    if evidence.period < 2:
-        notes.append(f"{profile.name} has no phase: nothing to align, the prompt was only normalized.")
-    elif not evidence.usable:
-        notes.append(
-            f"{profile.name} has no strengths, so nothing was aligned to a phase and the prompt was only "
-            "normalized. State strong phases by hand with strong= (--strong) once you have measured them."
-        )
-    if not reports:
-        notes.append("No key passage: none was given, and no sentence was found for the question.")
-    unknown = sum(span.index_after is None for span in spans)
-    if unknown and evidence.period > 1:
-        notes.append(
-            f"{unknown} answer spans have no known token index: the chat encoding drops or changes them, or "
-            "an image stands before them."
-        )
-    weak = sum(span.strong_after is False and not span.in_window for span in spans)
-    if weak:
-        notes.append(
-            f"{weak} of {len(spans)} answer spans stand on a weak phase. A pad needs a place to stand, a "
-            "blank line in prose before the passage; and spans at a fixed distance may not all fit."
-        )
-    notes.extend(_unknown_specials(padded))
-    return notes
-
-
-def _unknown_specials(request: Request | None) -> list[str]:
-    """Special tokens of the chat encoding that the vocabulary does not name."""
-    if request is None:
-        return []
-    missing = np.flatnonzero(request.encoding.ids == UNKNOWN_SPECIAL)
-    text, starts, ends = request.rendered.text, request.encoding.starts, request.encoding.ends
-    names = sorted({text[starts[at] : ends[at]] for at in missing})
-    return [f"The tokenizer does not know {name}; it was counted as one token." for name in names]
 
 
 def _warnings(solution: Solution) -> tuple[str, ...]:

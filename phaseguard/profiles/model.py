@@ -108,6 +108,7 @@ class PhaseProfile(_Frozen):
         prefix_offset: tokens in front of the rendered text that the renderer does not write: 1 for a base
             model whose engine puts a BOS before a plain prompt.
         strides: tokens a compressed entry, one number a kind of layer; the first is the one that matters.
+        overlap: whether an entry of the first kind also pools the chunk before its own; None if unknown.
         period: smallest shift in tokens that leaves accuracy unchanged; 1 when the model has no phases.
         window: last tokens of the context, read uncompressed, where no phase matters; None if unknown.
         strengths: by answer length in tokens ("1", "2", "3", the last for 3 and more), or None.
@@ -134,6 +135,7 @@ class PhaseProfile(_Frozen):
     chat: str = "plain"
     prefix_offset: Annotated[int, Field(ge=0)] = 0
     strides: tuple[Positive, ...] = ()
+    overlap: bool | None = None
     period: Positive
     window: Annotated[int, Field(ge=0)] | None = None
     strengths: Mapping[Literal["1", "2", "3"], ShapeStrength] | None = None

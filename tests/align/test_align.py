@@ -76,10 +76,11 @@ def test_every_reasoning_mode(base: Any, reasoning: str) -> None:
 
 
 def test_without_strengths_nothing_is_aligned_and_the_report_says_so() -> None:
-    out = align_prompt(RAG + "   \n\n\n\nThanks.", key_passages=[KEY])
+    out = align_prompt(RAG + "   \n\n\n\nThanks.", key_passages=[KEY], isolate=False)
     assert out.report.pads == ()
     assert out.report.provenance.kind == "none"
     assert out.report.normalize_edits > 0
+    assert out.report.isolation is None
     assert any("no strengths" in note and "strong=" in note for note in out.report.notes)
     assert spans(out)[0].strong_after is None
     assert spans(out)[0].strength_after is None

@@ -14,12 +14,16 @@ from phaseguard.tokens import Encoding, Ids
 class WordTokenizer:
     """Nothing merges, so every token can be counted by eye; the id of a token is a hash of its text."""
 
-    name = "words"
-    digest = "0123456789abcdef"
     reader = "re"
 
+    def __init__(self, *, joined: bool = False) -> None:
+        """With ``joined`` a blank line belongs to the word in front of it, as in many vocabularies."""
+        self.name = "joined-words" if joined else "words"
+        self.digest = f"{zlib.crc32(self.name.encode()):016x}"
+        self._token = re.compile(r"\w+(?:\n\n)?|\W" if joined else r"\w+|\W")
+
     def encode(self, text: str) -> Encoding:
-        found = list(re.finditer(r"\w+|[^\w]", text))
+        found = list(self._token.finditer(text))
         ids = [zlib.crc32(match.group().encode()) for match in found]
         starts = [match.start() for match in found]
         ends = [match.end() for match in found]

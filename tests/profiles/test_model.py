@@ -49,6 +49,7 @@ def profiles(draw):
         provider=draw(text),
         tokenizer="deepseek-v4",
         strides=tuple(draw(st.lists(st.integers(1, 200), max_size=2))),
+        overlap=draw(st.sampled_from([None, True, False])),
         period=period,
         window=draw(st.one_of(st.none(), st.integers(0, 500))),
         strengths=draw(st.sampled_from([None, shapes])),
@@ -78,6 +79,7 @@ def test_json_round_trip_is_exact(profile):
         "chat",
         "prefix_offset",
         "strides",
+        "overlap",
     ]
     assert list(data) == [*order, "period", "window", "strengths", "provenance", "reported"]
 
