@@ -16,6 +16,12 @@ SAYS = {
         "answer moved to phase 3",
         "as many pads as for phase 3",
     ),
+    "late_chunking.py": (
+        '3. if the attribute is not found, "ImportError" is raised.',
+        "ImportError: token ",
+        "phase 0 -> 1 (strong: True)",
+        "verified: True",
+    ),
     "find_by_question.py": ("PROVOCATIVE-8417 (identifier): phase 0 -> 1", "verified: True"),
 }
 
