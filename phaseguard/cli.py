@@ -14,12 +14,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from phaseguard import __version__
-from phaseguard.cli_choices import Level, Pads, ReportForm, parse_strong
+from phaseguard import cli_choices as choices
 from phaseguard.cli_demo import demo, prior
 from phaseguard.cli_files import STDIN, Document, read_text, write_bytes
 from phaseguard.cli_lab import app as lab_app
 from phaseguard.cli_print import print_error, print_lines, print_rich, print_status
-from phaseguard.cli_reproduce import reproduce
 from phaseguard.errors import InputError, PhaseGuardError
 
 OK, FOUND, BAD_INPUT, INTERNAL = 0, 1, 2, 3
@@ -41,20 +40,8 @@ app = typer.Typer(
 )
 
 lab_app.command()(prior)
-lab_app.command()(reproduce)
 app.add_typer(lab_app)
 app.command(epilog=_EXITS)(demo)
-
-PromptFile = Annotated[str, typer.Argument(metavar="FILE", help="The prompt; - or nothing reads stdin.")]
-Key = Annotated[list[str] | None, typer.Option("--key", "-k", help="A key passage; may be repeated.")]
-Query = Annotated[str | None, typer.Option(help="Find key passages by this question.")]
-Answer = Annotated[list[str] | None, typer.Option(help="The answer's own characters; may be repeated.")]
-Profile = Annotated[str, typer.Option("--profile", "-p", help="A profile's name, or the path of its JSON.")]
-Messages = Annotated[bool, typer.Option("--messages", "-m", help="FILE is JSON: messages, or a payload.")]
-Strong = Annotated[str | None, typer.Option(help="Phases to treat as strong, such as 2,3.", metavar="LIST")]
-Occurrence = Annotated[int | None, typer.Option(help="Only this place of each key, from 0; -1 the last.")]
-Reasoning = Annotated[str | None, typer.Option(help="Reasoning mode, such as off, low, high, max.")]
-Output = Annotated[str | None, typer.Option("--output", "-o", help="Write here instead of stdout.")]
 
 
 def _version(value: bool) -> None:
@@ -74,31 +61,32 @@ def _root(
 
 @app.command(epilog=_EXITS)
 def align(
-    file: PromptFile = STDIN,
-    key: Key = None,
-    query: Query = None,
-    answer: Answer = None,
-    profile: Profile = "deepseek-v4-flash",
-    messages: Messages = False,
-    strong: Strong = None,
-    pads: Annotated[Pads, typer.Option(help="Which pads may be put in.")] = Pads.AUTO,
-    level: Annotated[Level, typer.Option(help="What normalizing may do first.")] = Level.SAFE,
+    file: choices.PromptFile = STDIN,
+    key: choices.Key = None,
+    query: choices.Query = None,
+    answer: choices.Answer = None,
+    profile: choices.Profile = "deepseek-v4-flash",
+    messages: choices.Messages = False,
+    strong: choices.Strong = None,
+    pads: Annotated[choices.Pads, typer.Option(help="Which pads may be put in.")] = choices.Pads.AUTO,
+    level: Annotated[choices.Level, typer.Option(help="What normalizing may do first.")] = choices.Level.SAFE,
     frozen: Annotated[int, typer.Option(help="Leading messages to leave alone.")] = 0,
-    occurrence: Occurrence = None,
-    inside: Annotated[bool, typer.Option("--inside", help="Pads may stand inside key passages.")] = False,
+    occurrence: choices.Occurrence = None,
+    inside: choices.Inside = False,
+    isolate: choices.Isolate = None,
     max_added_tokens: Annotated[int | None, typer.Option(help="Most tokens that pads may add.")] = None,
-    reasoning: Reasoning = None,
-    output: Output = None,
-    report: Annotated[ReportForm, typer.Option(help="Form of the report on stderr.")] = ReportForm.TEXT,
+    reasoning: choices.Reasoning = None,
+    output: choices.Output = None,
+    report: choices.Report = choices.ReportForm.TEXT,
 ) -> None:
-    """Put the answers of key passages on strong phases, and prove it.
+    """Put the answers of key passages on strong phases or in chunks of their own, and prove it.
 
     The prompt goes to stdout or -o, the report to stderr.
 
     Without --key, passages are found from --query, or from the last user message.
     """
     document = Document.read(file, messages=messages)
-    phases = parse_strong(strong)
+    phases = choices.parse_strong(strong)
     from phaseguard.align import align_prompt  # noqa: PLC0415
 
     aligned = align_prompt(
@@ -113,16 +101,17 @@ def align(
         frozen=frozen,
         occurrence=occurrence,
         inside=inside,
+        isolate="auto" if isolate is None else isolate,
         max_added_tokens=max_added_tokens,
     )
     write_bytes(output, document.dump(aligned.prompt))
-    if report is ReportForm.TEXT and not messages and document.looks_like_messages():
+    if report is choices.ReportForm.TEXT and not messages and document.looks_like_messages():
         print_status("phaseguard: note: this looks like JSON messages, but is read as text: give --messages.")
-    if report is ReportForm.JSON:
+    if report is choices.ReportForm.JSON:
         import json  # noqa: PLC0415
 
         print_status(json.dumps(aligned.report.to_dict(), ensure_ascii=False, indent=2))
-    elif report is ReportForm.TEXT:
+    elif report is choices.ReportForm.TEXT:
         from phaseguard.show.report import render_report  # noqa: PLC0415
 
         print_rich(render_report(aligned.report), stderr=True)
@@ -139,15 +128,15 @@ def _profile(name: str, reasoning: str | None) -> Any:
 
 @app.command(epilog=_EXITS)
 def inspect(
-    file: PromptFile = STDIN,
-    key: Key = None,
-    query: Query = None,
-    answer: Answer = None,
-    profile: Profile = "deepseek-v4-flash",
-    messages: Messages = False,
-    strong: Strong = None,
-    occurrence: Occurrence = None,
-    reasoning: Reasoning = None,
+    file: choices.PromptFile = STDIN,
+    key: choices.Key = None,
+    query: choices.Query = None,
+    answer: choices.Answer = None,
+    profile: choices.Profile = "deepseek-v4-flash",
+    messages: choices.Messages = False,
+    strong: choices.Strong = None,
+    occurrence: choices.Occurrence = None,
+    reasoning: choices.Reasoning = None,
     everything: Annotated[bool, typer.Option("--all", help="Show every token of a long prompt.")] = False,
     html: Annotated[
         str | None, typer.Option(help="Write a page instead; - is stdout.", metavar="OUT")
@@ -155,7 +144,7 @@ def inspect(
 ) -> None:
     """Show the tokens of a prompt coloured by phase, with the answers marked; nothing is changed."""
     document = Document.read(file, messages=messages)
-    phases = parse_strong(strong)
+    phases = choices.parse_strong(strong)
     from phaseguard.align import inspect_prompt  # noqa: PLC0415
     from phaseguard.show.tokens import token_map  # noqa: PLC0415
 
@@ -186,13 +175,13 @@ def normalize(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILES", help="Files; - or nothing reads stdin.")
     ] = None,
-    level: Annotated[Level, typer.Option(help="What may be changed.")] = Level.SAFE,
+    level: Annotated[choices.Level, typer.Option(help="What may be changed.")] = choices.Level.SAFE,
     check: Annotated[
         bool, typer.Option("--check", help="List what would change; exit 1 if anything.")
     ] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show a unified diff instead of the text.")] = False,
     in_place: Annotated[bool, typer.Option("--in-place", "-i", help="Write the files back.")] = False,
-    output: Output = None,
+    output: choices.Output = None,
 ) -> None:
     """Remove decorative whitespace and rules that move tokens; code, tables and data stay as they are."""
     names = files or [STDIN]

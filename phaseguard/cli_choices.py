@@ -3,8 +3,31 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
+
+import typer
 
 from phaseguard.errors import InputError
+
+PromptFile = Annotated[str, typer.Argument(metavar="FILE", help="The prompt; - or nothing reads stdin.")]
+Key = Annotated[list[str] | None, typer.Option("--key", "-k", help="A key passage; may be repeated.")]
+Query = Annotated[str | None, typer.Option(help="Find key passages by this question.")]
+Answer = Annotated[list[str] | None, typer.Option(help="The answer's own characters; may be repeated.")]
+Profile = Annotated[str, typer.Option("--profile", "-p", help="A profile's name, or the path of its JSON.")]
+Messages = Annotated[bool, typer.Option("--messages", "-m", help="FILE is JSON: messages, or a payload.")]
+Strong = Annotated[str | None, typer.Option(help="Phases to treat as strong, such as 2,3.", metavar="LIST")]
+Occurrence = Annotated[int | None, typer.Option(help="Only this place of each key, from 0; -1 the last.")]
+Reasoning = Annotated[str | None, typer.Option(help="Reasoning mode, such as off, low, high, max.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", help="Write here instead of stdout.")]
+Inside = Annotated[bool, typer.Option("--inside", help="Pads may stand inside key passages.")]
+Isolate = Annotated[
+    bool | None,
+    typer.Option(
+        "--isolate/--no-isolate",
+        help="Pads keep other text out of the chunks of answers; by default where no strong phase is known.",
+        show_default=False,
+    ),
+]
 
 
 class Level(StrEnum):
@@ -29,6 +52,9 @@ class ReportForm(StrEnum):
     TEXT = "text"
     JSON = "json"
     NONE = "none"
+
+
+Report = Annotated[ReportForm, typer.Option(help="Form of the report on stderr.")]
 
 
 def parse_strong(given: str | None) -> frozenset[int] | None:

@@ -97,6 +97,22 @@ def test_align_options_reach_the_library(run, prompt):
     assert json.loads(thinking.err)["tokens_before"] > report["tokens_before"]
 
 
+def test_align_isolates_by_default_where_no_phase_is_known(run, tmp_path):
+    path = tmp_path / "prompt.md"
+    path.write_text("so so\n\nPROVOCATIVE-8417\n\n" + "More words here. " * 20, encoding="utf-8")
+    isolated = {}
+    for option in ((), ("--isolate",), ("--no-isolate",)):
+        report = json.loads(run("align", str(path), *KEY, *option, "--report", "json").err)
+        isolated[option] = report["isolation"]
+    assert isolated[()] == isolated["--isolate",]
+    assert isolated[()]["kind"] == "on-device"
+    assert isolated[()]["strangers_after"] < isolated[()]["strangers_before"]
+    assert isolated["--no-isolate",] is None
+    text = run("align", str(path), *KEY).err
+    assert "strangers" in text
+    assert "isolated" in text
+
+
 def test_align_finds_passages_by_query(run, prompt):
     done = run("align", prompt, "--query", "vault code?", "--answer", "8417", *V41, "--report", "json")
     spans = [span["text"] for p in json.loads(done.err)["passages"] for span in p["spans"]]

@@ -59,6 +59,9 @@ def _lines(report: Report) -> Iterator[tuple[str, Text]]:
         yield "evidence", Text(f"{evidence.kind} ({evidence.source}): {evidence.detail}")
     else:
         yield "evidence", Text(f"no phases ({evidence.source})")
+    if (done := report.isolation) is not None:
+        words = f"{done.strangers_before:,} → {done.strangers_after:,} strangers in the chunks of all answers"
+        yield "isolated", Text(f"{words}; {done.kind} ({done.source}): {done.detail}")
     for note in report.notes:
         yield "note", Text(visible(note))
     for warning in report.warnings:
@@ -109,6 +112,8 @@ class SpanTable:
             ("token index", "right", [Text(_indices(span, after=self.after)) for _, span, _ in rows]),
             ("phase", "left", [_phases(span, after=self.after) for _, span, _ in rows]),
         ]
+        if self.report.isolation is not None:
+            columns.append(("strangers", "right", [Text(_strangers(span)) for _, span, _ in rows]))
         widths = [max(len(name), *(cell.cell_len for cell in cells)) for name, _, cells in columns]
         widths[0] = min(widths[0], _ANSWER)
         room = options.max_width - sum(widths) - _GAP * len(columns)
@@ -127,6 +132,10 @@ class SpanTable:
 def _indices(span: SpanReport, *, after: bool) -> str:
     old, new = _number(span.index_before), _number(span.index_after)
     return f"{old} → {new}" if after else new
+
+
+def _strangers(span: SpanReport) -> str:
+    return f"{_number(span.strangers_before)} → {_number(span.strangers_after)}"
 
 
 def _number(value: int | None) -> str:

@@ -207,6 +207,19 @@ def test_report_of_a_model_without_phases_says_so():
     assert "llama-3 has no phase: nothing to align" in shown(report)
 
 
+def test_report_counts_strangers_where_answers_were_isolated():
+    text = "so so\n\nPROVOCATIVE-8417\n\n" + "More words here. " * 20
+    report = align_prompt(text, key_passages=["8417"], profile="deepseek-v4-flash").report
+    (span,) = report.passages[0].spans
+    lines = shown(report).splitlines()
+    assert "strangers" in lines[2]
+    assert f" {span.strangers_before} → {span.strangers_after} " in lines[4]
+    assert f"isolated  {span.strangers_before} → {span.strangers_after} strangers" in shown(report)
+    assert "not measured on deepseek-v4-flash" in shown(report)
+    off = align_prompt(text, key_passages=["8417"], profile="deepseek-v4-flash", isolate=False).report
+    assert "strangers" not in shown(off)
+
+
 def shown(report):
     console = Console(width=200, file=StringIO())
     console.print(render_report(report))
