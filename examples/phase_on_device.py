@@ -1,51 +1,46 @@
 """Does moving an answer help? Asked of a small model with DeepSeek V4's compression kernel, on this machine.
 
-Every question is asked with its record as it stands, then with a few pads in front of the record that
-put its answer on each phase, and with as many pads somewhere else, which tells what the pads alone do.
+Every question is asked with its record as it stands, then with a few pads in front of the record that put its
+answer on each phase, and with as many pads somewhere else, which tells what the pads alone do. Which phase is
+the strongest is measured on other texts.
+
+python examples/phase_on_device.py [MODEL]    # one with a compressed cache, such as chunk4-s0
 """
 
 import sys
 
 import numpy as np
 
+from phaseguard.lab.ask import ask
+from phaseguard.lab.padded import by_target, calibrated, questions
 from phaseguard.lab.store import load_model
-from phaseguard.lab.tasks import PAD, Batch, Task, draw
-from phaseguard.stats import wilson
+from phaseguard.lab.tasks import Task
+from phaseguard.stats import Accuracy, clustered
 
-QUESTIONS = 1200
-
-
-def padded(model, asked: Batch, pads: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Whether each question is answered when so many pads stand in front of so many tokens."""
-    right = np.zeros(len(pads), bool)
-    for count in np.unique(pads):
-        rows = np.flatnonzero(pads == count)
-        tokens = np.stack([np.insert(asked.tokens[row], places[row], np.full(count, PAD)) for row in rows])
-        answers = model.predict(tokens, asked.positions[rows] + count)
-        right[rows] = (answers == asked.targets[rows])[:, 0]
-    return right
+N, SEED = 600, 5
 
 
-def show(name: str, right: np.ndarray) -> None:
-    """Print a share with its 95% interval."""
-    low, high = wilson(int(right.sum()), len(right))
-    print(f"{name:<39}{right.mean():6.3f}  [{low:.3f} {high:.3f}]")
+def show(what: str, accuracy: Accuracy) -> None:
+    """Print a share of right answers with its 95% interval."""
+    print(f"{what:<39}{accuracy.mean:6.3f}  [{accuracy.low:.3f} {accuracy.high:.3f}]")
 
 
 name = sys.argv[1] if sys.argv[1:] else "csa4-s0"
-model = load_model(name)
-stride = model.spec.stride
-rng = np.random.default_rng(5)
-asked = draw(Task("ask", questions=1), QUESTIONS, rng)
-answer, key = asked.values[:, 0], asked.keys[:, 0]
-nothing = np.zeros(QUESTIONS, np.int64)
-print(f"{name}: {QUESTIONS} questions, one a text of 96 tokens in which anything may be asked")
-raw = padded(model, asked, nothing, key)
-show("as it stands", raw)
-for phase in range(stride):
-    show(f"  of these, answer at phase {phase}", raw[answer % stride == phase])
-for phase in range(stride):
-    show(f"answer moved to phase {phase}", padded(model, asked, (phase - answer) % stride, key))
-last = (stride - 1 - answer) % stride
-elsewhere = rng.integers(0, 96, QUESTIONS)
-show(f"as many pads as for phase {stride - 1}, anywhere", padded(model, asked, last, elsewhere))
+model, task = load_model(name), Task("ask")
+(measured,) = calibrated(model, name, (task,), n=N // 2, seed=SEED + 1).strengths.values()
+period, best = len(measured.mean), int(np.argmax(measured.mean))
+rng, each = np.random.default_rng(SEED), np.arange(N)
+drawn = questions(task, N, rng, window=model.spec.raw)
+
+print(f"{name}: {N} questions, one a text of {task.context} tokens in which anything may be asked")
+raw = ask(model, [drawn.prompt(row) for row in each]).right(drawn.answers)
+show("as it stands", clustered(raw, each))
+for phase in range(period):
+    here = drawn.values % period == phase
+    show(f"  of these, answer at phase {phase}", clustered(raw[here], each[here]))
+for phase, accuracy in enumerate(by_target(model, task, n=N, seed=SEED)):  # the same questions
+    show(f"answer moved to phase {phase}" + ", the strongest" * (phase == best), accuracy)
+pads = (best - drawn.values) % period
+places = rng.integers(0, task.context, N)
+control = ask(model, [drawn.prompt(row, pads[row], places[row]) for row in each]).right(drawn.answers)
+show(f"as many pads as for phase {best}, anywhere", clustered(control, each))
