@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from phaseguard.align.evidence import Evidence
 from phaseguard.align.grid import Grid
@@ -138,48 +138,66 @@ def measure_messages(
     as some phase is out of reach. Pads that stand already are counted only when ``budgeted``. With a
     ``grid`` the sites that can isolate an answer are offered too.
     """
+    found = _Found()
     neighbours = None if grid is None else Neighbours(request, alphabets)
-    crowds: list[tuple[int, Crowd]] = []
-    keys: dict[int, list[Key]] = {}
-    gaps: list[Iterator[Place]] = []
-    standing: Counter[int] = Counter()
     last = {stretch.piece.message: number for number, stretch in enumerate(stretches) if stretch.keys}
     for number, stretch in enumerate(stretches):
         message = stretch.piece.message
         if number > last.get(message, -1):
             continue  # nothing behind it in its message can be moved
-        keys.setdefault(message, []).extend(stretch.keys)
+        found.keys.setdefault(message, []).extend(stretch.keys)
         if budgeted:
-            standing[message] += standing_tokens(stretch.source.text, alphabets)
-        found = find_gaps(stretch, request, inside=inside, more_behind=number < last[message])
+            found.standing[message] += standing_tokens(stretch.source.text, alphabets)
+        gaps = find_gaps(stretch, request, inside=inside, more_behind=number < last[message])
         if grid is None or neighbours is None:
-            gaps.extend(found)
-            continue
-        crowd = look_around(stretch, neighbours, grid, inside=inside)
-        crowds.append((message, crowd))
-        gaps.extend(iter((place,)) for place in crowd.accepted)
-        gaps.extend(_without(gap, crowd.refused) for gap in found)
-    sites: dict[int, list[Site]] = {message: [] for message in keys}
+            found.gaps.extend(gaps)
+        else:
+            found.add_crowd(message, look_around(stretch, neighbours, grid, inside=inside), gaps)
     modulus = period if grid is None else max(period, grid.most_pads + 1)
-    for place, menu in _measured_gaps(request, gaps, alphabets, tokenizer, period, modulus, least):
-        sites[place.key.message].append((place, menu))
-    windows: dict[int, list[Window]] = {message: [] for message in keys}
-    if grid is not None:
-        offered = [place for here in sites.values() for place, _ in here]
-        for message, crowd in crowds:
-            windows[message].extend(walks(crowd, request, offered, grid))
-    order = tuple(keys)
-    return {
-        message: MessagePlan(
-            tuple(keys[message]),
-            tuple(sites[message]),
-            standing[message],
-            tuple(windows[message]),
-            order,
-            place,
-        )
-        for place, message in enumerate(order)
-    }
+    sites = tuple(_measured_gaps(request, found.gaps, alphabets, tokenizer, period, modulus, least))
+    return found.plans(request, sites, grid)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is found walking over the texts of a request, by message.
+
+    Attributes:
+        keys: answer spans; ``standing``: tokens of the pads that stand already.
+        gaps: series of sites to measure.
+        crowds: the texts with what surrounds their answers, when these are isolated.
+    """
+
+    keys: dict[int, list[Key]] = field(default_factory=dict)
+    standing: Counter[int] = field(default_factory=Counter)
+    gaps: list[Iterator[Place]] = field(default_factory=list)
+    crowds: list[tuple[int, Crowd]] = field(default_factory=list)
+
+    def add_crowd(self, message: int, crowd: Crowd, gaps: Iterable[Iterator[Place]]) -> None:
+        """Offer the sites that isolate first; those too many to be weighed exactly not at all."""
+        self.crowds.append((message, crowd))
+        self.gaps.extend(iter((place,)) for place in crowd.accepted)
+        self.gaps.extend(_without(gap, crowd.refused) for gap in gaps)
+
+    def plans(self, request: Request, sites: Sequence[Site], grid: Grid | None) -> dict[int, MessagePlan]:
+        """What is known of each message, once the sites are measured."""
+        windows: dict[int, list[Window]] = {}
+        if grid is not None:
+            places = [place for place, _ in sites]
+            for message, crowd in self.crowds:
+                windows.setdefault(message, []).extend(walks(crowd, request, places, grid))
+        order = tuple(self.keys)
+        return {
+            message: MessagePlan(
+                tuple(self.keys[message]),
+                tuple(site for site in sites if site[0].key.message == message),
+                self.standing[message],
+                tuple(windows.get(message, ())),
+                order,
+                place,
+            )
+            for place, message in enumerate(order)
+        }
 
 
 def _without(gap: Iterator[Place], refused: Collection[Place]) -> Iterator[Place]:
