@@ -1,11 +1,11 @@
 """Isolating: the sites that can keep strangers out of an answer's window, and what stands between them.
 
-The objective: every stranger costs :data:`~phaseguard.align.evidence.STRANGER_PRICE`, 0.03 nats or the price of
-15 tokens of padding, times the weight of its answer span, beside the value of the span's phase and the price
-of pads. That price is a prior from on-device models, never measured on the user's model. A stranger is a token in the answer's window (see
-:class:`~phaseguard.align.grid.Grid`) that is neither blank, nor of a pad, nor of the answer's record. Tokens
-outside the text that holds the answer count as strangers, whatever they are, so that a later message
-changes nothing.
+The objective: every stranger costs :data:`~phaseguard.align.evidence.STRANGER_PRICE` (0.03 nats, or 15
+tokens of padding) times the weight of its answer span, beside the value of the span's phase and the price of
+pads. That price is a prior from on-device models, never measured on the user's model. A stranger is a token
+in the answer's window (see :class:`~phaseguard.align.grid.Grid`) that is neither blank, nor of a pad, nor of
+the answer's record. Tokens outside the text that holds the answer count as strangers, whatever they are, so
+that a later message changes nothing.
 """
 
 from __future__ import annotations
