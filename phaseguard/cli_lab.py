@@ -41,6 +41,10 @@ def train(
     value_tokens: Annotated[
         list[int] | None, typer.Option(help="Tokens of an answer, 1 (the default) to 3; may be repeated.")
     ] = None,
+    key_tokens: Annotated[int, typer.Option(help="Tokens of a key, 1 or 2.")] = 1,
+    gap: Annotated[
+        list[int] | None, typer.Option(help="Tokens between key and answer in records; may be repeated.")
+    ] = None,
     echoes: Annotated[int, typer.Option(help="Of 16 questions, how many are asked again right away.")] = 3,
     steps: Annotated[int, typer.Option(help="Batches of 32 sequences.")] = 3000,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal weights.")] = 0,
@@ -57,7 +61,12 @@ def train(
         scalar_gate=scalar_gate,
         bias=False if no_bias else None,
     )
-    tasks = standard_tasks(tuple(setting or ("ask",)), tuple(value_tokens or (1,)))  # type: ignore[arg-type]
+    tasks = standard_tasks(
+        tuple(setting or ("ask",)),  # type: ignore[arg-type]
+        tuple(value_tokens or (1,)),
+        key_tokens=key_tokens,
+        gaps=tuple(gap or (0,)),
+    )
     target = Path(output)
     if not target.parent.is_dir():
         raise InputError(f"{output} cannot be written: there is no folder {target.parent}.")

@@ -258,9 +258,19 @@ def _text(length: int, rng: np.random.Generator) -> Ints:
 
 
 def standard_tasks(
-    settings: Sequence[Setting] = ("ask",), value_tokens: Sequence[int] = (1,)
+    settings: Sequence[Setting] = ("ask",),
+    value_tokens: Sequence[int] = (1,),
+    *,
+    key_tokens: int = 1,
+    gaps: Sequence[int] = (0,),
 ) -> tuple[Task, ...]:
     """The tasks that models are trained on and measured with: these settings with these answer lengths.
+
+    Args:
+        settings: each with every answer length.
+        value_tokens: answer lengths.
+        key_tokens: length of all keys; sentences have one key token whatever this is.
+        gaps: tokens between key and answer in ``records``, each with every answer length.
 
     >>> [(task.setting, task.value_tokens) for task in standard_tasks(("ask", "records"), (1, 2))]
     [('ask', 1), ('records', 1), ('ask', 2), ('records', 2)]
@@ -269,7 +279,14 @@ def standard_tasks(
     for setting in settings:
         Task(setting, records=1)  # refuses what is not known
     return tuple(
-        Task(setting, records=min(records[setting], 96 // (1 + tokens)), value_tokens=tokens)
+        Task(
+            setting,
+            records=min(records[setting], 96 // (key_tokens + gap + tokens)),
+            value_tokens=tokens,
+            key_tokens=1 if setting == "sentences" else key_tokens,
+            gap=gap,
+        )
         for tokens in value_tokens
         for setting in settings
+        for gap in (gaps if setting == "records" else (0,))
     )

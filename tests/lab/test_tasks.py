@@ -89,3 +89,17 @@ def test_text_is_far_from_uniform() -> None:
 def test_impossible_tasks_are_refused(fields: dict[str, object]) -> None:
     with pytest.raises(InputError):
         Task(**fields)  # type: ignore[arg-type]
+
+
+def test_standard_tasks_take_key_lengths_and_gaps_where_these_exist() -> None:
+    tasks = standard_tasks(("ask", "records", "sentences"), (1, 3), key_tokens=2, gaps=(0, 4))
+    told = [(task.setting, task.value_tokens, task.key_tokens, task.gap) for task in tasks]
+    assert told == [
+        (setting, value, key, gap)
+        for value in (1, 3)
+        for setting, key, gap in (("ask", 2, 0), ("records", 2, 0), ("records", 2, 4), ("sentences", 1, 0))
+    ]
+    for task in tasks:
+        assert draw(task, 2, np.random.default_rng(0)).targets.shape == (2, 16 * task.value_tokens)
+    with pytest.raises(InputError, match="gap=9"):
+        standard_tasks(("records",), gaps=(9,))
