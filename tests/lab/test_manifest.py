@@ -14,6 +14,13 @@ from phaseguard.lab.store import WEIGHTS, about, digest, load_model, shipped
 from phaseguard.lab.tasks import Task
 
 NAMES = sorted(shipped())
+FIRST = [name for name in NAMES if name.endswith("-s0")]
+# asked in ask-anything filler, with answers of one token among others
+ASK = [
+    name
+    for name in NAMES
+    if any((row["setting"], row["value_tokens"]) == ("ask", 1) for row in shipped()[name]["measured"])
+]
 
 
 def test_the_folder_holds_what_the_manifest_lists_and_nothing_else() -> None:
@@ -28,7 +35,9 @@ def test_the_folder_holds_what_the_manifest_lists_and_nothing_else() -> None:
         assert str(Path.home()) not in json.dumps(entry)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+)
 def test_every_model_reaches_what_its_manifest_says(name: str) -> None:
     entry = shipped()[name]
     rows = measured(load_model(name), trained_on(about(WEIGHTS / entry["file"])))
@@ -55,7 +64,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     assert digest(copy) != told["sha256"]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("csa4", "chunk4"))])
+@pytest.mark.parametrize("name", [name for name in ASK if name.startswith(("csa4", "chunk4"))])
 def test_full_attention_is_flat_and_pooled_chunks_are_not(name: str) -> None:
     """The effect on a laptop: a gap between phases with pooled chunks, none without."""
     task = Task("ask")
@@ -70,7 +79,8 @@ def test_the_readme_tells_what_the_manifest_does() -> None:
     table = readme.split("<!-- lab: begin -->")[1].split("<!-- lab: end -->")[0]
     lines = [line for line in table.splitlines() if line.startswith("| `")]
     told = [(line.split("`")[1], *line.split("|")[2:4]) for line in lines]
-    assert {name for name, _, _ in told} == set(NAMES)
+    assert {name for name, _, _ in told} == set(ASK) & set(FIRST)
     for name, context, accuracy in told:
-        row = next(r for r in shipped()[name]["measured"] if r["context"] == int(context))
+        rows = [r for r in shipped()[name]["measured"] if r["value_tokens"] == 1]
+        row = next(r for r in rows if r["context"] == int(context))
         assert accuracy.split() == [f"{share:.3f}" for share in row["accuracy"]]
