@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from phaseguard.errors import InputError
 from phaseguard.lab import tasks
-from phaseguard.lab.tasks import SETTINGS, VOCABULARY, Task, draw
+from phaseguard.lab.tasks import SETTINGS, VOCABULARY, Task, draw, standard_tasks
 
 
 @st.composite
