@@ -148,7 +148,7 @@ def cycle_gates(model: LabModel, task: Task, part: Part, *, questions: int = 100
     turns: list[Turn] = []
     for by in range(max(1, stride)):
         moved = cycle_model(model, part, by)
-        answers = collect(moved, task, questions=questions, seed=seed)
+        answers = collect(moved, task, questions=questions, seed=seed).once()
         phase = answers.positions % stride
         phases = tuple(
             clustered(answers.right[phase == p], answers.clusters[phase == p]) for p in range(stride)

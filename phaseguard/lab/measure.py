@@ -29,6 +29,30 @@ class Answers:
     positions: NDArray[np.int64]
     clusters: NDArray[np.int64]
 
+    def once(self) -> Answers:
+        """Without questions asked earlier in their sequence: their answer may stand in the raw window.
+
+        >>> asked = Answers(np.array([False, True, True]), np.array([5, 9, 5]), np.array([0, 0, 0]))
+        >>> asked.once().positions.tolist()
+        [5, 9]
+        """
+        first = first_asked(self.positions, self.clusters)
+        return Answers(self.right[first], self.positions[first], self.clusters[first])
+
+
+def first_asked(positions: NDArray[np.int64], clusters: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Places ``[m]``, ascending, of the questions that were not asked earlier in their sequence.
+
+    Args:
+        positions: ``[n]`` where each answer stands.
+        clusters: ``[n]`` number of its sequence.
+
+    >>> first_asked(np.array([5, 9, 5]), np.array([0, 0, 0])).tolist()
+    [0, 1]
+    """
+    pairs = np.stack([clusters, positions])
+    return np.asarray(np.sort(np.unique(pairs, axis=1, return_index=True)[1]))
+
 
 def collect(model: LabModel, task: Task, *, questions: int = 2000, seed: int = 1, spread: int = 1) -> Answers:
     """Ask a model.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phaseguard.errors import InputError
-from phaseguard.lab.measure import Answers
+from phaseguard.lab.measure import Answers, first_asked
 from phaseguard.lab.model import LabModel
 from phaseguard.lab.tasks import PAD, Task, draw
 from phaseguard.stats import Accuracy, PeriodScan, clustered, scan_periods
@@ -60,10 +61,29 @@ def filler_probe(
     most = 2 * stride if most is None else most
     if most < 1:
         raise InputError(f"most is {most}: give at least one filler token, or there is nothing to compare.")
+    right, values = _behind_filler(model, task, most, -(-questions // task.questions), seed)
+    texts = np.arange(len(values)) // task.questions
+    first = first_asked(values, texts)  # what comes again may be read in the raw window
+    right, values, texts = right[:, first], values[first], texts[first]
+    opens = values % stride == 0
+    # questions of one text stand at all phases: each is a cluster of its own, asked behind every filler
+    scan = scan_periods(
+        right.ravel(),
+        (np.arange(most + 1)[:, None] + values).ravel(),
+        np.tile(np.arange(len(values)), most + 1),
+        permutations=permutations,
+    )
+    return FillerProbe(tuple(clustered(row[opens], texts[opens]) for row in right), scan)
+
+
+def _behind_filler(
+    model: LabModel, task: Task, most: int, sequences: int, seed: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """``[most + 1, n]`` which answers are right behind 0, 1, ... fillers; ``[n]`` where they stand."""
     rng = np.random.default_rng(seed)
     right, values = [], []
-    for start in range(0, -(-questions // task.questions), _BATCH):
-        drawn = draw(task, min(_BATCH, -(-questions // task.questions) - start), rng)
+    for start in range(0, sequences, _BATCH):
+        drawn = draw(task, min(_BATCH, sequences - start), rng)
         values.append(drawn.values.ravel())
         behind = []
         for filler in range(most + 1):
@@ -72,17 +92,7 @@ def filler_probe(
             good = model.predict(tokens, drawn.positions + filler) == drawn.targets
             behind.append(good.reshape(-1, task.value_tokens).all(-1))
         right.append(np.stack(behind))
-    hits, at = np.concatenate(right, 1), np.concatenate(values)
-    items = np.arange(len(at))
-    first = at % stride == 0
-    # questions of one text stand at all phases: each is a cluster of its own, asked behind every filler
-    scan = scan_periods(
-        hits.ravel(),
-        (np.arange(most + 1)[:, None] + at).ravel(),
-        np.tile(items, most + 1),
-        permutations=permutations,
-    )
-    return FillerProbe(tuple(clustered(row[first], items[first] // task.questions) for row in hits), scan)
+    return np.concatenate(right, 1), np.concatenate(values)
 
 
 def by_depth(answers: Answers, context: int, depths: int = DEPTHS) -> tuple[Accuracy, ...]:

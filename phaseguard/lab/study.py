@@ -194,12 +194,14 @@ def examine(subject: Subject, *, leads: bool, questions: int) -> Study:
 def measure_row(model: LabModel, task: Task, factor: int, *, period: int, questions: int) -> Row:
     """Accuracy by phase at a multiple of the training length, with everything that is told about it.
 
+    Long contexts hold few keys that occur once, so questions come again; only the first of equals counts.
+
     Args:
         model: a trained model.
         task: what it was trained for.
         factor: multiple of its context.
         period: phases to tell apart.
-        questions: least number of questions.
+        questions: least number of questions, those that come again among them.
 
     Raises:
         InputError: when too few questions leave a phase without any.
@@ -209,7 +211,7 @@ def measure_row(model: LabModel, task: Task, factor: int, *, period: int, questi
     4
     """
     longer = task.scaled(factor)
-    answers = collect(model, longer, questions=questions, seed=SEED, spread=_SPREAD)
+    answers = collect(model, longer, questions=questions, seed=SEED, spread=_SPREAD).once()
     told = answers.right, answers.positions, answers.clusters
     depths = by_depth(answers, longer.context + _SPREAD - 1)
     return Row(factor, longer.context, compare_phases(*told, period), scan_periods(*told), depths)

@@ -41,9 +41,9 @@ def kernel_name(spec: Dict) -> str:
 def _models(found: Dict) -> Table:
     table = Table(
         title=f"Accuracy by phase of the answer's first token, {found['questions']:,} questions a row",
-        caption="W window, S stride. ±: half of the 95% interval. Gap: best less worst phase, in points "
-        "[95% interval]. Period: smallest that explains the answers, p corrected for periods 2 to 16. "
-        "Strong: not significantly below the best.",
+        caption="Questions that come again in a text are left out. W window, S stride. ±: half of the 95% "
+        "interval. Gap: best less worst phase, in points [95% interval]. Period: smallest that explains the "
+        "answers, p corrected for periods 2 to 16. Strong: not significantly below the best.",
     )
     for name in ("model", "kernel", "length", "by phase"):
         table.add_column(name, no_wrap=name in {"model", "length"}, overflow="fold")

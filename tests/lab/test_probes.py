@@ -58,3 +58,16 @@ def test_bad_input_is_refused() -> None:
     for depths in (0, 97):
         with pytest.raises(InputError, match="give 1 to 96"):
             by_depth(answers, 96, depths)
+
+
+def test_only_the_first_of_equal_questions_counts() -> None:
+    """Ask-anything contexts hold few keys that occur once, so questions come again, near their answer."""
+    task = Task("ask").scaled(8)
+    everything = collect(load_model("chunk4-s0"), task, questions=1600)
+    once = everything.once()
+    pairs = list(zip(once.clusters.tolist(), once.positions.tolist(), strict=True))
+    assert (
+        len(set(pairs)) == len(pairs) == len(set(zip(everything.clusters, everything.positions, strict=True)))
+    )
+    assert len(once.right) < 0.7 * len(everything.right)
+    assert once.right.mean() < everything.right.mean()

@@ -77,7 +77,8 @@ def test_what_is_told(studies: tuple[Study, ...], told: dict[str, Any]) -> None:
     row = told["studies"][1]["rows"][0]
     shares = [phase["mean"] for phase in row["phases"]]
     assert row["gap"] == pytest.approx(100 * (max(shares) - min(shares)), abs=0.1)
-    assert sum(phase["n"] for phase in row["phases"]) == sum(depth["n"] for depth in row["depths"]) == 1600
+    assert sum(phase["n"] for phase in row["phases"]) == sum(depth["n"] for depth in row["depths"])
+    assert 800 < sum(phase["n"] for phase in row["phases"]) < 1600, "what comes again is left out"
     assert [test["period"] for test in row["tests"]] == list(range(2, 17))
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
