@@ -82,18 +82,13 @@ def _row_dict(row: Row) -> dict[str, Any]:
     worst = row.worst
     return {
         "strategy": row.name,
-        "accuracy": _accuracy_dict(row.accuracy),
+        "accuracy": row.accuracy.to_dict(),
         "worst_phase": row.by_phase.index(worst),
-        "worst": _accuracy_dict(worst),
-        "by_phase": [_accuracy_dict(phase) for phase in row.by_phase],
+        "worst": worst.to_dict(),
+        "by_phase": [phase.to_dict() for phase in row.by_phase],
         "calls": round(row.calls, 3),
         "tokens_added": round(row.tokens, 2),
     }
-
-
-def _accuracy_dict(accuracy: Accuracy) -> dict[str, Any]:
-    ends = {"mean": accuracy.mean, "low": accuracy.low, "high": accuracy.high}
-    return {name: round(value, 4) for name, value in ends.items()} | {"n": accuracy.n}
 
 
 class _Bench:
