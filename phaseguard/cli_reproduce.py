@@ -24,7 +24,7 @@ def reproduce(
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Train one model of each kind first (extra lab).")
     ] = False,
-    questions: Annotated[int, typer.Option(help="Least number of questions a row.")] = 1600,
+    questions: Annotated[int, typer.Option(help="Least number of questions a row.")] = 2400,
     steps: Annotated[int, typer.Option(help="With --from-scratch: batches of 32 sequences a model.")] = 1500,
     folder: Annotated[
         str | None, typer.Option(help="With --from-scratch: keep the weights here, and go on if interrupted.")

@@ -19,7 +19,7 @@ from phaseguard.lab.store import find_file
 from phaseguard.lab.study import LEAST, Study, Subject, examine
 from phaseguard.lab.tasks import Task
 
-QUESTIONS = 1600
+QUESTIONS = 2400
 _Done = TypeVar("_Done")
 
 
