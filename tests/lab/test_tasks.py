@@ -103,3 +103,17 @@ def test_standard_tasks_take_key_lengths_and_gaps_where_these_exist() -> None:
         assert draw(task, 2, np.random.default_rng(0)).targets.shape == (2, 16 * task.value_tokens)
     with pytest.raises(InputError, match="gap=9"):
         standard_tasks(("records",), gaps=(9,))
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_echoes_ask_again_what_was_asked_just_before(setting: tasks.Setting) -> None:
+    task = Task(setting, records=4, questions=8, echoes=3)
+    drawn = draw(task, 40, np.random.default_rng(0))
+    again = [sum(row[i] in row[max(0, i - 2) : i] for i in range(1, 8)) for row in drawn.values.tolist()]
+    assert np.mean(again) > 2
+    plain = draw(Task(setting, records=4, questions=8), 40, np.random.default_rng(0))
+    assert drawn.tokens.shape == plain.tokens.shape
+    right = np.take_along_axis(drawn.tokens, drawn.values, 1) == drawn.targets
+    assert right.all(), "an echo has the answer of its own question"
+    with pytest.raises(InputError, match="echoes=8"):
+        Task(setting, records=4, questions=8, echoes=8)
