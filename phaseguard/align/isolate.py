@@ -20,6 +20,7 @@ from phaseguard.align.grid import Grid
 from phaseguard.align.layout import Key, Stretch, Taken, Window, opening, places_in
 from phaseguard.align.menus import Place
 from phaseguard.align.neighbours import Kind, Neighbours, records
+from phaseguard.align.prompt import FieldKey
 from phaseguard.align.request import Request
 from phaseguard.align.solver import NEUTRAL, STRANGER
 from phaseguard.text import Span
@@ -48,11 +49,13 @@ class Crowd:
     """One text with what surrounds its answers.
 
     Attributes:
+        field: which text.
         accepted: the sites that are offered for isolating.
         refused: sites in reach that are too many to be weighed exactly; they take no pad at all.
         sides: both sides of every answer.
     """
 
+    field: FieldKey
     accepted: tuple[Place, ...]
     refused: frozenset[Place]
     sides: tuple[_Side, ...]
@@ -84,7 +87,7 @@ def look_around(stretch: Stretch, neighbours: Neighbours, grid: Grid, *, inside:
             accepted[place] = None
             for number in users[place]:
                 room[number] -= 1
-    return Crowd(tuple(accepted), frozenset(users.keys() - accepted.keys()), sides)
+    return Crowd(stretch.source.field.key, tuple(accepted), frozenset(users.keys() - accepted.keys()), sides)
 
 
 def _side(

@@ -183,8 +183,8 @@ class _Found:
         """What is known of each message, once the sites are measured."""
         windows: dict[int, list[Window]] = {}
         if grid is not None:
-            places = [place for place, _ in sites]
             for message, crowd in self.crowds:
+                places = [place for place, _ in sites if place.key == crowd.field]
                 windows.setdefault(message, []).extend(walks(crowd, request, places, grid))
         order = tuple(self.keys)
         return {

@@ -252,3 +252,15 @@ def test_the_property_tests_can_fail() -> None:
     ]
     assert {span.strangers_after for span in counts} != {0}
     assert CODES
+
+
+def test_a_site_that_opens_the_next_message_is_out_of_sight() -> None:
+    messages = [
+        {"role": "user", "content": "The code is Kx-17."},
+        {"role": "assistant", "content": "Kx-17"},
+        {"role": "user", "content": "The code is Kx-17.\n\nIs it?"},
+    ]
+    out = align_prompt(messages, key_passages=["Kx-17"])
+    assert out.report.verified
+    assert out.prompt[1] == messages[1]
+    assert out.restore() == messages
