@@ -19,6 +19,7 @@ from phaseguard.cli_demo import demo, prior
 from phaseguard.cli_files import STDIN, Document, read_text, write_bytes
 from phaseguard.cli_lab import app as lab_app
 from phaseguard.cli_print import print_error, print_lines, print_rich, print_status
+from phaseguard.cli_reproduce import reproduce
 from phaseguard.errors import InputError, PhaseGuardError
 
 OK, FOUND, BAD_INPUT, INTERNAL = 0, 1, 2, 3
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 
 lab_app.command()(prior)
+lab_app.command()(reproduce)
 app.add_typer(lab_app)
 app.command(epilog=_EXITS)(demo)
 
