@@ -12,10 +12,11 @@ from phaseguard.align.keys import Wanted
 from phaseguard.align.passages import Given
 from phaseguard.align.plan import pad_edits
 from phaseguard.align.prompt import Prompt
+from phaseguard.align.repeat import Repeated, solve_with_copies
 from phaseguard.align.report import AlignedPrompt, Report
 from phaseguard.align.request import Request
 from phaseguard.align.setting import Setting
-from phaseguard.align.solve import Solution, located, solve_draft
+from phaseguard.align.solve import Solution, located
 from phaseguard.align.summary import summarize
 from phaseguard.errors import InputError
 from phaseguard.normalize import Level
@@ -39,6 +40,7 @@ def align_prompt(
     occurrence: int | None = None,
     inside: bool = False,
     isolate: bool | Literal["auto"] = "auto",
+    repeat: bool = False,
     tokenizer: TokenizerLike | None = None,
 ) -> AlignedPrompt:
     r"""Put the answer spans of key passages on the strong phases of a model, and prove it.
@@ -68,6 +70,11 @@ def align_prompt(
             overlapping kernel out of the chunk before: about 4 to 8 tokens a record, for strides up to 16.
             ``"auto"`` isolates where no phase is known to be strong. What it is worth is a finding on
             on-device models; see ``report.isolation``.
+        repeat: whether key passages are repeated to the letter, each as a paragraph of its own, in front of
+            the last paragraph of the last user message, where that lies in the profile's raw window and
+            the passage does not. What becomes of each is told in ``report.repeated``; one that does not fit
+            is left out. Copies are content, so ``max_added_tokens`` does not count them. Keep the returned
+            messages as the history of a longer conversation: its next turn repeats in its own question.
         tokenizer: reads the request in place of the profile's tokenizer: any object with the members of
             :class:`phaseguard.tokens.Tokenizer`, or what :func:`phaseguard.tokens.load_tokenizer` takes.
             The profile's strengths are taken to hold for it.
@@ -96,18 +103,19 @@ def align_prompt(
         inside=inside,
         budget=max_added_tokens,
         isolate=isolate,
+        repeat=repeat,
         tokenizer=tokenizer,
     )
     wanted = Wanted.read(key_passages, query, answer, occurrence)
-    draft = Draft.make(Prompt.read(prompt, frozen=frozen), setting, wanted)
-    solution = solve_draft(draft)
+    done = solve_with_copies(Draft.make(Prompt.read(prompt, frozen=frozen), setting, wanted))
+    draft, solution = done.draft, done.solution
     pad_steps = pad_edits(solution.planned, draft.texts)
     texts = dict(draft.texts)
     texts.update({key: apply_edits(texts[key], edits) for key, edits in pad_steps.items()})
     steps = {
         key: (draft.edits.get(key, ()), pad_steps.get(key, ())) for key in sorted({*draft.edits, *pad_steps})
     }
-    return AlignedPrompt(draft.prompt.with_texts(texts), summarize(draft, solution, steps), steps)
+    return AlignedPrompt(draft.prompt.with_texts(texts), summarize(done, steps), steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +160,7 @@ def inspect_prompt(
     wanted = Wanted.read(key_passages, query, answer, occurrence)
     draft = Draft.make(Prompt.read(prompt), setting, wanted)
     keys = located(draft)
-    report = summarize(draft, Solution.unpadded(draft, keys), {})
+    report = summarize(Repeated(draft, Solution.unpadded(draft, keys)), {})
     return Inspection(
         draft.base.rendered.text, draft.base, report, tuple(key.request for key in keys), setting.evidence
     )

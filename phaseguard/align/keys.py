@@ -75,19 +75,21 @@ def _strings(name: str, given: str | Sequence[str] | None) -> tuple[str, ...] | 
     return values
 
 
-def choose_passages(prompt: Prompt, sources: Sequence[Source], wanted: Wanted) -> tuple[Passage, ...]:
-    """The key passages: the caller's, or those that each turn's own question points at."""
+Asked = Sequence[tuple[Source, Span]]
+
+
+def choose_passages(
+    prompt: Prompt, sources: Sequence[Source], wanted: Wanted, copies: Asked = ()
+) -> tuple[Passage, ...]:
+    """The key passages: the caller's, or those that each turn's own question points at; no ``copies``."""
     if wanted.key_passages is not None:
-        return find_passages(wanted.key_passages, sources, occurrence=wanted.occurrence)
+        return find_passages(wanted.key_passages, sources, occurrence=wanted.occurrence, skip=copies)
     found: set[Passage] = set()
     for message, query, asked in _turns(prompt, sources, wanted):
         # each message by itself, so that what counts in it does not change with what follows
         here = [source for source in sources if source.field.key.message == message]
-        found.update(find_by_query(query, here, skip=asked))
+        found.update(find_by_query(query, here, skip=[*asked, *copies]))
     return tuple(sorted(found))
-
-
-Asked = list[tuple[Source, Span]]
 
 
 def _turns(prompt: Prompt, sources: Sequence[Source], wanted: Wanted) -> list[tuple[int, str, Asked]]:

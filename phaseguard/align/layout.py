@@ -92,13 +92,13 @@ def places_in(stretch: Stretch, taken: Taken | None, gap: Span) -> Iterator[Plac
     """The sites between two characters of a text that are not in what is taken, the last first."""
     if not stretch.paddable or stretch.source.field.is_tool:
         return
-    for found in _breaks_back(stretch.source.blocks, gap):
+    for found in breaks_back(stretch.source.blocks, gap):
         span = Span(found.start, found.end)
         if not (taken and taken.touches(span)):
             yield _place(stretch, span, edge=False)
 
 
-def _breaks_back(blocks: BlockMap, gap: Span) -> Iterator[Break]:
+def breaks_back(blocks: BlockMap, gap: Span) -> Iterator[Break]:
     """The breaks inside a gap, the last first; only what is asked for is looked at."""
     for number in range(blocks.block_at(gap.end) - 1, -1, -1):
         found = blocks.gap(number)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from phaseguard.align.grid import MOST_STRIDE, Grid, stride_of
-from phaseguard.align.report import Isolation, PassageReport, SpanReport
+from phaseguard.align.report import Isolation, PassageReport, Repetition, SpanReport
 from phaseguard.align.request import UNKNOWN_SPECIAL, Request
 from phaseguard.align.setting import Setting
 from phaseguard.profiles import PhaseProfile
@@ -57,6 +58,26 @@ def _crowded(spans: Sequence[SpanReport]) -> Iterator[str]:
         yield (
             f"{len(crowded)} of {len(spans)} answer spans share their chunks with other text, "
             f"{sum(crowded)} tokens in all: no pad can stand nearer, or it costs more than it is worth."
+        )
+
+
+def repeat_notes(repeated: Sequence[Repetition], window: int | None) -> Iterator[str]:
+    """What became of the passages that were to be repeated."""
+    outcomes = Counter(passage.outcome for passage in repeated)
+    if outcomes["repeated"]:
+        yield (
+            f"{outcomes['repeated']} key passages stand again in front of the question, among the last "
+            f"{window} tokens, which the model reads uncompressed; whether that helps was not measured."
+        )
+    if outcomes["does-not-fit"]:
+        yield (
+            f"{outcomes['does-not-fit']} key passages were not repeated: the copy would reach out of the "
+            f"last {window} tokens. Give a shorter passage, or a shorter question behind it."
+        )
+    if outcomes["no-place"]:
+        yield (
+            f"{outcomes['no-place']} key passages were not repeated: the last user message is frozen, takes "
+            "no paragraph in front of its last one, or normalizing would change the copy."
         )
 
 

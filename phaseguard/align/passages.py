@@ -65,7 +65,11 @@ Given = str | Span | PassageSpan
 
 
 def find_passages(
-    given: Sequence[Given], sources: Sequence[Source], *, occurrence: int | None = None
+    given: Sequence[Given],
+    sources: Sequence[Source],
+    *,
+    occurrence: int | None = None,
+    skip: Sequence[tuple[Source, Span]] = (),
 ) -> tuple[Passage, ...]:
     """Find every place of every given passage.
 
@@ -73,6 +77,7 @@ def find_passages(
         given: strings, or spans of the prompt as given.
         sources: the texts to search.
         occurrence: take only this place of each string, from 0; -1 is the last one.
+        skip: runs that count only for a string that stands nowhere else.
 
     Raises:
         InputError: when a passage is blank, of another type, or outside the prompt.
@@ -81,7 +86,7 @@ def find_passages(
     found: set[Passage] = set()
     for number, passage in enumerate(given):
         if isinstance(passage, str):
-            found.update(_places(passage, number, sources, occurrence))
+            found.update(_places(passage, number, sources, occurrence, skip))
         elif isinstance(passage, Span | PassageSpan):
             found.add(_at(passage, number, sources))
         else:
@@ -91,7 +96,13 @@ def find_passages(
     return tuple(sorted(found))
 
 
-def _places(passage: str, number: int, sources: Sequence[Source], occurrence: int | None) -> list[Passage]:
+def _places(
+    passage: str,
+    number: int,
+    sources: Sequence[Source],
+    occurrence: int | None,
+    skip: Sequence[tuple[Source, Span]],
+) -> list[Passage]:
     wanted = passage.strip()
     if not wanted:
         raise InputError(f"key_passages[{number}] is blank: give the text of a passage.")
@@ -101,6 +112,9 @@ def _places(passage: str, number: int, sources: Sequence[Source], occurrence: in
             f"key_passages[{number}] does not occur in the prompt: {shorten(wanted)!r}."
             f"{nearest(wanted, [source.text for source in sources])}"
         )
+    skipped = [(source.field.key, span) for source, span in skip]
+    apart = [p for p in places if not any(key == p.key and span.contains(p.span) for key, span in skipped)]
+    places = apart or places
     if occurrence is None:
         return places
     if not -len(places) <= occurrence < len(places):

@@ -122,6 +122,24 @@ class Isolation:
 
 
 @dataclass(frozen=True, slots=True)
+class Repetition:
+    """A key passage that was to be repeated inside the raw window, in front of the question.
+
+    Attributes:
+        text: the passage, which the copy repeats to the letter as a paragraph of its own.
+        outcome: ``repeated``; ``in-window``: it stands there by itself, or a copy does already;
+            ``does-not-fit``: it would reach out of the window; ``no-place``: the last user message is
+            frozen, or normalizing would change the copy.
+        message: index of the message that the copy stands in; ``block``: its content block, or None.
+    """
+
+    text: str
+    outcome: str
+    message: int | None
+    block: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Where each answer stands, and the proof.
 
@@ -134,6 +152,8 @@ class Report:
         tokens_added: tokens that the pads add, ``tokens_after - tokens_normalized``.
         pads: the pads; ``normalize_edits``: how many edits normalizing made.
         provenance: on what evidence phases were called strong.
+        repeated: key passages that were to be repeated; empty when that was not asked for.
+        tokens_repeated: tokens that the copies add; neither normalized tokens nor pads hold them.
         isolation: how answers were isolated and on what evidence; None when they were not.
         passages: every place of every key passage.
         notes: what the reader should know; ``warnings``: what went wrong.
@@ -155,6 +175,8 @@ class Report:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     isolation: Isolation | None = None
+    repeated: tuple[Repetition, ...] = ()
+    tokens_repeated: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain dicts and lists, ready for ``json.dumps``."""
@@ -168,8 +190,8 @@ class AlignedPrompt:
     Attributes:
         prompt: of the same type as the one given: a string, a list of messages, or a payload.
         report: where each answer stands, and the proof.
-        edits: for every text that changed, the edits in two steps (normalizing, pads), keyed by
-            message and block.
+        edits: for every text that changed, the edits in two steps (normalizing and copies of passages,
+            pads), keyed by message and block.
     """
 
     prompt: Any

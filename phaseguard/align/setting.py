@@ -32,6 +32,7 @@ class Setting:
         inside: whether blank lines inside passages are sites.
         budget: most tokens to add, or None.
         grid: the chunks that answers are isolated in, or None.
+        repeat: whether key passages are repeated in front of the question.
         given_tokenizer: what reads the request in place of the profile's tokenizer, or None.
     """
 
@@ -42,6 +43,7 @@ class Setting:
     inside: bool
     budget: int | None
     grid: Grid | None = None
+    repeat: bool = False
     given_tokenizer: Tokenizer | None = None
 
     @classmethod
@@ -55,6 +57,7 @@ class Setting:
         inside: bool = False,
         budget: int | None = None,
         isolate: bool | Literal["auto"] = False,
+        repeat: bool = False,
         tokenizer: TokenizerLike | None = None,
     ) -> Setting:
         """Check the caller's arguments.
@@ -73,7 +76,11 @@ class Setting:
         own = None if tokenizer is None else load_tokenizer(tokenizer)
         evidence = evidence_for(loaded, strong)
         grid = grid_for(loaded, isolate, known=evidence.usable)
-        return cls(loaded, evidence, chosen, level, inside, budget, grid, own)
+        if not isinstance(repeat, bool):
+            raise InputError(f"repeat={repeat!r}: give True or False.")
+        if repeat and not (loaded.window and loaded.period > 1):
+            raise InputError(f"repeat=True: profile {loaded.name} names no raw window and chunks behind it.")
+        return cls(loaded, evidence, chosen, level, inside, budget, grid, repeat, own)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from phaseguard.align.copies import REPEAT
 from phaseguard.align.crowds import Crowds, Final
-from phaseguard.align.draft import Draft
 from phaseguard.align.evidence import Evidence
 from phaseguard.align.layout import Key
-from phaseguard.align.notes import isolation_of, notes_of
+from phaseguard.align.notes import isolation_of, notes_of, repeat_notes
 from phaseguard.align.passages import Passage, Source
 from phaseguard.align.plan import PlannedPad
 from phaseguard.align.prompt import FieldKey
+from phaseguard.align.repeat import Repeated
 from phaseguard.align.report import PadReport, PassageReport, Report, SpanReport
 from phaseguard.align.request import Request
 from phaseguard.align.salience import AnswerSpan
@@ -23,8 +24,9 @@ from phaseguard.text import Edit, OffsetMap, Span, apply_edits
 Steps = Mapping[FieldKey, tuple[tuple[Edit, ...], ...]]
 
 
-def summarize(draft: Draft, solution: Solution, steps: Steps) -> Report:
+def summarize(done: Repeated, steps: Steps) -> Report:
     """Build the report; every index is looked up in an encoded request, none is computed from a plan."""
+    draft, solution = done.draft, done.solution
     profile, evidence = draft.setting.profile, draft.setting.evidence
     sources = {source.field.key: source for source in draft.sources}
     finals = _finals(sources, steps)
@@ -44,15 +46,21 @@ def summarize(draft: Draft, solution: Solution, steps: Steps) -> Report:
         chat=profile.chat,
         tokenizer=draft.setting.tokenizer_name,
         tokens_before=None if given is None else given.tokens,
-        tokens_normalized=None if padded is None else draft.base.tokens,
+        tokens_normalized=None if padded is None else draft.base.tokens - done.tokens,
         tokens_after=None if padded is None else padded.tokens,
         tokens_added=0 if padded is None else padded.tokens - draft.base.tokens,
         pads=_pads(solution.planned, sources, finals),
-        normalize_edits=sum(len(edits) for edits in draft.edits.values()),
+        normalize_edits=sum(edit.reason != REPEAT for edits in draft.edits.values() for edit in edits),
         provenance=evidence.provenance,
         passages=passages,
-        notes=(*notes_of(passages, draft.setting, padded), *(padded.rendered.notes if padded else ())),
+        notes=(
+            *notes_of(passages, draft.setting, padded),
+            *repeat_notes(done.reports, profile.window),
+            *(padded.rendered.notes if padded else ()),
+        ),
         warnings=_warnings(solution),
+        repeated=done.reports,
+        tokens_repeated=done.tokens,
         isolation=None if crowds is None else isolation_of(draft.setting, crowds.grid, passages),
     )
 
