@@ -76,6 +76,7 @@ def align(
     occurrence: choices.Occurrence = None,
     inside: choices.Inside = False,
     isolate: choices.Isolate = None,
+    repeat: choices.Repeat = False,
     max_added_tokens: Annotated[int | None, typer.Option(help="Most tokens that pads may add.")] = None,
     reasoning: choices.Reasoning = None,
     output: choices.Output = None,
@@ -104,6 +105,7 @@ def align(
         occurrence=occurrence,
         inside=inside,
         isolate="auto" if isolate is None else isolate,
+        repeat=repeat,
         max_added_tokens=max_added_tokens,
     )
     write_bytes(output, document.dump(aligned.prompt))

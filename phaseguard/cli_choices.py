@@ -20,6 +20,9 @@ Occurrence = Annotated[int | None, typer.Option(help="Only this place of each ke
 Reasoning = Annotated[str | None, typer.Option(help="Reasoning mode, such as off, low, high, max.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", help="Write here instead of stdout.")]
 Inside = Annotated[bool, typer.Option("--inside", help="Pads may stand inside key passages.")]
+Repeat = Annotated[
+    bool, typer.Option("--repeat", help="Repeat key passages in front of the question, in the raw window.")
+]
 Isolate = Annotated[
     bool | None,
     typer.Option(

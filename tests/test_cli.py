@@ -113,6 +113,23 @@ def test_align_isolates_by_default_where_no_phase_is_known(run, tmp_path):
     assert "isolated" in text
 
 
+def test_align_repeats_in_front_of_the_question(run, tmp_path):
+    path = tmp_path / "prompt.md"
+    path.write_text("PROVOCATIVE-8417\n\n" + "More words here. " * 80 + "\n\nWhich?", encoding="utf-8")
+    prompt = str(path)
+    done = run("align", prompt, *KEY, *V41, "--repeat", "--report", "json")
+    report = json.loads(done.err)
+    assert [passage["outcome"] for passage in report["repeated"]] == ["repeated"]
+    assert done.out.endswith(b"\n\nPROVOCATIVE-8417\n\nWhich?")
+    assert report["tokens_after"] == sum(
+        report[f"tokens_{part}"] for part in ("normalized", "repeated", "added")
+    )
+    text = run("align", prompt, *KEY, *V41, "--repeat").err
+    assert "repeat  'PROVOCATIVE-8417': once more in front of the question" in text
+    assert f"{report['tokens_repeated']} repeated, " in text
+    assert "repeat" not in run("align", prompt, *KEY, *V41).err
+
+
 def test_align_finds_passages_by_query(run, prompt):
     done = run("align", prompt, "--query", "vault code?", "--answer", "8417", *V41, "--report", "json")
     spans = [span["text"] for p in json.loads(done.err)["passages"] for span in p["spans"]]

@@ -16,6 +16,12 @@ from phaseguard.show.words import brief, count, quoted, visible
 STRONG, WEAK, DIM = "bold green", "bold red", "dim"
 _PADS_SHOWN = 40
 _REASONS_SHOWN = 12
+_OUTCOMES = {
+    "repeated": "once more in front of the question",
+    "in-window": "stands in the raw window already",
+    "does-not-fit": "not repeated, does not fit into the raw window",
+    "no-place": "not repeated, no place in front of the question",
+}
 _ANSWER, _LEAST, _GAP = 36, 12, 3  # cells: widest answer, narrowest column worth having, between columns
 
 
@@ -37,7 +43,8 @@ def _heading(report: Report) -> Text:
     else:
         tokens = (
             f"{report.tokens_before:,} tokens as given, {report.tokens_normalized:,} normalized ({edits}), "
-            f"{report.tokens_after:,} with pads ({report.tokens_added:+,})"
+            + (f"{report.tokens_repeated:,} repeated, " if report.tokens_repeated else "")
+            + f"{report.tokens_after:,} with pads ({report.tokens_added:+,})"
         )
     name = f"{report.profile}: period {report.period}, chat {report.chat}, tokenizer {report.tokenizer}"
     return Text.assemble((name, "bold"), "\n", tokens)
@@ -62,6 +69,9 @@ def _lines(report: Report) -> Iterator[tuple[str, Text]]:
     if (done := report.isolation) is not None:
         words = f"{done.strangers_before:,} → {done.strangers_after:,} strangers in the chunks of all answers"
         yield "isolated", Text(f"{words}; {done.kind} ({done.source}): {done.detail}")
+    for passage in report.repeated:
+        where = _OUTCOMES[passage.outcome]
+        yield "repeat", Text(f"{quoted(brief(passage.text, 48))}: {where}")
     for note in report.notes:
         yield "note", Text(visible(note))
     for warning in report.warnings:
