@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,3 +170,11 @@ def test_earlier_messages_take_no_copy(messages: list[dict[str, Any]], by_query:
     assert out.restore() == messages
     assert out.prompt[:-1] == plain.prompt[:-1]
     assert align_prompt(out.prompt, key_passages=keys, repeat=True).prompt == out.prompt
+
+
+def test_the_readme_example_holds() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    section = readme.split("**Repeating**")[1]
+    code = section.split("```python\n")[1].split("```")[0]
+    assert "repeat=True" in code
+    exec(code, {"align_prompt": align_prompt})
