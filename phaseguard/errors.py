@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class PhaseGuardError(Exception):
@@ -36,6 +37,14 @@ class PassageNotFoundError(InputError):
 
 class KernelError(PhaseGuardError):
     """Arrays or settings that a compression kernel cannot use."""
+
+
+class AllCallsFailedError(PhaseGuardError):
+    """No call of an ensemble gave an answer; ``votes`` holds each with its error."""
+
+    def __init__(self, message: str, votes: Iterable[Any] = ()) -> None:
+        super().__init__(message)
+        self.votes = tuple(votes)
 
 
 class MissingExtraError(PhaseGuardError):
