@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phaseguard.align import AlignedPrompt, PassageSpan, Report, align_prompt, inspect_prompt
+    from phaseguard.ensemble import Ensemble, Verdict
     from phaseguard.errors import PhaseGuardError
     from phaseguard.profiles import PhaseProfile, list_profiles, load_profile
     from phaseguard.text import Edit, Span
@@ -19,11 +20,13 @@ __version__ = "0.1.0"
 __all__ = [
     "AlignedPrompt",
     "Edit",
+    "Ensemble",
     "PassageSpan",
     "PhaseGuardError",
     "PhaseProfile",
     "Report",
     "Span",
+    "Verdict",
     "align_prompt",
     "inspect_prompt",
     "list_profiles",
@@ -31,20 +34,15 @@ __all__ = [
     "load_tokenizer",
 ]
 
-_HOMES = {
-    "AlignedPrompt": "align",
-    "Edit": "text",
-    "PassageSpan": "align",
-    "PhaseGuardError": "errors",
-    "PhaseProfile": "profiles",
-    "Report": "align",
-    "Span": "text",
-    "align_prompt": "align",
-    "inspect_prompt": "align",
-    "list_profiles": "profiles",
-    "load_profile": "profiles",
-    "load_tokenizer": "tokens",
+_MODULES = {
+    "align": ("AlignedPrompt", "PassageSpan", "Report", "align_prompt", "inspect_prompt"),
+    "ensemble": ("Ensemble", "Verdict"),
+    "errors": ("PhaseGuardError",),
+    "profiles": ("PhaseProfile", "list_profiles", "load_profile"),
+    "text": ("Edit", "Span"),
+    "tokens": ("load_tokenizer",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

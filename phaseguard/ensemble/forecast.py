@@ -1,0 +1,163 @@
+"""What asking will cost, before the first call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from phaseguard.ensemble.layouts import Layout, LayoutSet
+from phaseguard.ensemble.poll import Limits
+from phaseguard.ensemble.stops import Rules
+from phaseguard.errors import InputError
+from phaseguard.voting import Ballot, Cost, group, spent
+
+_MOST_ENUMERATED = 10  # layouts whose 2 ** n outcomes are gone through
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices a million tokens, in any currency.
+
+    Attributes:
+        prompt: of tokens read anew; ``cached``: of tokens read from a cache, None for the same price;
+            ``answer``: of tokens written.
+
+    Raises:
+        InputError: when a price is below 0.
+    """
+
+    prompt: float
+    answer: float
+    cached: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("prompt", "answer", "cached"):
+            price = getattr(self, name)
+            if price is not None and not price >= 0:
+                raise InputError(f"Price {price} of {name} tokens: give 0 or more.")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The least, the expected and the most; expected is None where the profile has no strengths."""
+
+    least: float
+    expected: float | None
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a question will cost.
+
+    Least is when every layout gives the same sure answer; most is when nothing ends the vote early. Expected
+    takes each layout to be right with the profile's strength, independently; right answers to be the same
+    and sure, wrong ones all different and unsure. Calls that ``aask`` starts at once and then does not need
+    are not in it: at most ``concurrency - 1``. Second opinions are not in it either.
+
+    Attributes:
+        calls: number of calls.
+        tokens: of prompts and answers; None for a model whose requests are not encoded.
+        cached: tokens at the start that every call after the first shares with it, so that a prompt cache
+            can keep them; None likewise.
+        cost: in the currency of the prices; None without prices.
+        layouts: what would be asked.
+    """
+
+    calls: Range
+    tokens: Range | None
+    cached: int | None
+    cost: Range | None
+    layouts: LayoutSet
+
+
+def make_forecast(layouts: LayoutSet, rules: Rules, limits: Limits, prices: Prices | None) -> Forecast:
+    """Work out what a question will cost.
+
+    Raises:
+        InputError: when the budget does not allow the first call.
+    """
+    asked = _affordable(layouts, limits)
+    exact = replace(rules, grouping=lambda ballots: group(ballots, form=str))
+    least = _stops_at(exact, asked)
+    chances = _chances(exact, asked)
+    tokens = list(accumulate(limits.estimate(layout).tokens for layout in asked))
+    costs = None if prices is None else list(accumulate(_costs(layouts, asked, limits, prices)))
+    encoded = layouts.shared is not None
+    return Forecast(
+        calls=_range(range(1, len(asked) + 1), least, chances),
+        tokens=_range(tokens, least, chances) if encoded else None,
+        cached=layouts.shared,
+        cost=_range(costs, least, chances) if costs and encoded else None,
+        layouts=layouts,
+    )
+
+
+def _range(totals: Sequence[float], least: int, chances: Sequence[float] | None) -> Range:
+    """From what so many calls cost together."""
+    expected = None
+    if chances is not None:
+        expected = sum(total * chance for total, chance in zip(totals, chances, strict=True))
+    return Range(totals[least - 1], expected, totals[-1])
+
+
+def _affordable(layouts: LayoutSet, limits: Limits) -> tuple[Layout, ...]:
+    """The layouts that the budget of calls and tokens allows."""
+    asked = limits.affordable(layouts)
+    total = limits.estimate(asked[0])
+    if spent(Cost(), limits.budget, total):
+        raise InputError(f"The budget does not allow the first call, about {total.tokens} tokens: raise it.")
+    for number, layout in enumerate(asked[1:], 1):
+        if spent(total, limits.budget, limits.estimate(layout)):
+            return asked[:number]
+        total += limits.estimate(layout)
+    return asked
+
+
+def _ballot(layout: Layout, *, right: bool) -> Ballot:
+    answer = "right" if right else f"wrong {layout.number}"
+    return Ballot(layout.number, answer, layout.phase, layout.strength, 1.0 if right else 0.0)
+
+
+def _stops_at(rules: Rules, asked: Sequence[Layout]) -> int:
+    """Calls after which the vote ends when all are right."""
+    ballots: list[Ballot] = []
+    for number, layout in enumerate(asked, 1):
+        ballots.append(_ballot(layout, right=True))
+        if rules.check(ballots, asked[number:]):
+            return number
+    return len(asked)
+
+
+def _chances(rules: Rules, asked: Sequence[Layout]) -> list[float] | None:
+    """Chance that the vote ends after 1, 2, ... calls; None when the strengths are not known."""
+    strengths = [layout.strength for layout in asked if layout.strength is not None]
+    if len(strengths) < len(asked) or len(asked) > _MOST_ENUMERATED:
+        return None
+    chances = [0.0] * len(asked)
+
+    def go_on(ballots: list[Ballot], chance: float) -> None:
+        done = len(ballots)
+        if done == len(asked) or (done and rules.check(ballots, asked[done:])):
+            chances[done - 1] += chance
+            return
+        for right, share in ((True, strengths[done]), (False, 1 - strengths[done])):
+            if share > 0:
+                go_on([*ballots, _ballot(asked[done], right=right)], chance * share)
+
+    go_on([], 1.0)
+    return chances
+
+
+def _costs(layouts: LayoutSet, asked: Sequence[Layout], limits: Limits, prices: Prices) -> list[float]:
+    """What each call costs; every one but the first reads the shared tokens from the cache."""
+    cached_price = prices.prompt if prices.cached is None else prices.cached
+    costs = []
+    for number, layout in enumerate(asked):
+        cached = (layouts.shared or 0) if number else 0
+        fresh = (layout.tokens or 0) - cached
+        total = fresh * prices.prompt + cached * cached_price + limits.answer_tokens * prices.answer
+        costs.append(total / _MILLION)
+    return costs
