@@ -73,8 +73,9 @@ def align_prompt(
         repeat: whether key passages are repeated to the letter, each as a paragraph of its own, in front of
             the last paragraph of the last user message, where that lies in the profile's raw window and
             the passage does not. What becomes of each is told in ``report.repeated``; one that does not fit
-            is left out. Copies are content, so ``max_added_tokens`` does not count them. Keep the returned
-            messages as the history of a longer conversation: its next turn repeats in its own question.
+            is an error where you name it, and left out where the question found it. Copies are content, so
+            ``max_added_tokens`` does not count them. Keep the returned messages as the history of a longer
+            conversation: its next turn repeats in its own question.
         tokenizer: reads the request in place of the profile's tokenizer: any object with the members of
             :class:`phaseguard.tokens.Tokenizer`, or what :func:`phaseguard.tokens.load_tokenizer` takes.
             The profile's strengths are taken to hold for it.
@@ -84,7 +85,7 @@ def align_prompt(
         ``report.verified == False`` and a warning.
 
     Raises:
-        InputError: for an argument or prompt that cannot be used.
+        InputError: for an argument or prompt that cannot be used, or a named passage that cannot be repeated.
         PassageNotFoundError: when a key passage or answer does not occur.
         ProfileError, TokenizerError, RenderError: when the profile, its tokenizer or its chat
             encoding cannot be loaded or cannot read this prompt.

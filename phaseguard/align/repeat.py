@@ -8,12 +8,12 @@ from functools import cached_property
 
 from phaseguard.align.copies import Home, Insert, would_stay
 from phaseguard.align.draft import Draft
-from phaseguard.align.passages import Passage
+from phaseguard.align.passages import Passage, shorten
 from phaseguard.align.plan import pad_edits
 from phaseguard.align.prompt import FieldKey
 from phaseguard.align.report import Repetition
 from phaseguard.align.solve import Solution, solve_draft
-from phaseguard.errors import RenderError
+from phaseguard.errors import InputError, RenderError
 from phaseguard.text import OffsetMap, Span
 
 
@@ -36,8 +36,12 @@ def solve_with_copies(draft: Draft) -> Repeated:
     """Solve a draft; where copies are asked for, put in those that fit, and solve it with them.
 
     A passage is repeated when no place of it lies in the window as a whole, the copies and pads counted.
-    Copies stand in the order of the prompt; where not all fit, the last ones stay. Each round leaves out
-    what does not fit, or adds what the copies have pushed out of the window.
+    Copies stand in the order of the prompt. Each round leaves out what does not fit, the first ones of
+    several, or adds what the copies have pushed out of the window.
+
+    Raises:
+        InputError: when a passage that the caller names does not fit into the window; one that the question
+            found is left out.
     """
     solution = solve_draft(draft)
     home = draft.home
@@ -57,16 +61,39 @@ def solve_with_copies(draft: Draft) -> Repeated:
         if home is not None and (outside := _copies_outside(seen, home, outcomes)):
             outcomes |= dict.fromkeys(outside, "does-not-fit")
         elif missing:
-            for text in missing:
-                outcomes[text] = "repeated"
-                if home is None or not _stays(draft, home, outcomes):
-                    outcomes[text] = "no-place"
+            _join(draft, home, outcomes, missing)
         else:
+            _refuse(draft, outcomes)
             shown = {text: end for text, end in outcomes.items() if text in places or end == "repeated"}
             return Repeated(new, found, _reports(home, shown), new.base.tokens - draft.base.tokens)
         inserts = [] if home is None else _inserts(draft, home, outcomes)
         new = draft if home is None or not inserts else draft.with_copies(home, inserts)
         found = solution if new is draft else solve_draft(new)
+
+
+def _join(draft: Draft, home: Home | None, outcomes: dict[str, str], missing: Sequence[str]) -> None:
+    """Mark as repeated what has a place: one copy may give another its place, so the refused try again."""
+    waiting = [*missing, *(text for text, outcome in outcomes.items() if outcome == "no-place")]
+    while waiting:
+        left: list[str] = []
+        for text in waiting:
+            outcomes[text] = "repeated"
+            if home is None or not _stays(draft, home, outcomes):
+                outcomes[text] = "no-place"
+                left.append(text)
+        if len(left) == len(waiting):
+            return
+        waiting = left
+
+
+def _refuse(draft: Draft, outcomes: Mapping[str, str]) -> None:
+    wide = [text for text, outcome in outcomes.items() if outcome == "does-not-fit"]
+    if wide and draft.wanted.key_passages is not None:
+        raise InputError(
+            f"repeat=True: {shorten(wide[0])!r} does not fit in front of the question into the last "
+            f"{draft.setting.profile.window} tokens, which the model reads raw ({len(wide)} of "
+            f"{len(outcomes)} key passages do not). Give fewer or shorter ones, or a shorter last paragraph."
+        )
 
 
 def _copied(draft: Draft) -> set[str]:

@@ -63,17 +63,40 @@ def test_what_the_window_holds_already_is_not_repeated() -> None:
     assert outcomes(out) == {KEY: "in-window"}
 
 
-def test_copies_that_do_not_fit_are_left_out_and_the_last_ones_stay() -> None:
+@pytest.mark.parametrize("window", [5, 26])
+def test_a_named_passage_that_does_not_fit_is_refused(window: int) -> None:
+    with pytest.raises(InputError, match=f"'Unit 7 opens.*does not fit .*last {window} tokens.* of 2 key"):
+        align_prompt(RAG, key_passages=[KEY, OTHER], repeat=True, profile=V4.with_(window=window))
+    alone = align_prompt(RAG, key_passages=[OTHER], repeat=True, profile=V4.with_(window=26))
+    assert outcomes(alone) == {OTHER: "repeated"}
+
+
+def test_found_passages_that_do_not_fit_are_left_out_and_the_last_ones_stay() -> None:
     narrow = V4.with_(window=26)
-    out = align_prompt(RAG, key_passages=[KEY, OTHER], repeat=True, profile=narrow)
+    question = "What opens unit 7 and unit 9?"
+    out = align_prompt(RAG, query=question, repeat=True, profile=narrow)
     assert outcomes(out) == {KEY: "does-not-fit", OTHER: "repeated"}
     assert out.prompt.endswith(f"\n\n{OTHER}\n\n{ASKED}")
     assert out.prompt.count(KEY) == 1
     assert any("not repeated" in note for note in out.report.notes)
-    tiny = align_prompt(RAG, key_passages=[KEY, OTHER], repeat=True, profile=V4.with_(window=5))
+    tiny = align_prompt(RAG, query=question, repeat=True, profile=V4.with_(window=5))
     assert set(outcomes(tiny).values()) == {"does-not-fit"}
     assert tiny.prompt.count(KEY) == tiny.prompt.count(OTHER) == 1
     assert tiny.restore() == RAG
+
+
+def test_a_copy_that_has_no_place_alone_may_have_one_in_front_of_another() -> None:
+    result = '{"text": "Unit 7 opens with ALPHA-5.\\n\\n"}'
+    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Look for unit 7."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": result},
+        {"role": "user", "content": "\n\n".join([KEY, *PARAGRAPHS[2:9], ASKED])},
+    ]
+    out = align_prompt(messages, key_passages=[result, KEY], repeat=True)
+    assert set(outcomes(out).values()) == {"repeated"}
+    assert align_prompt(out.prompt, key_passages=[result, KEY], repeat=True).prompt == out.prompt
 
 
 def test_messages_are_repeated_in_the_last_user_message_alone() -> None:
@@ -145,7 +168,11 @@ def test_documents_with_copies_are_proven_undone_and_stable(
         return
     options: dict[str, Any] = {"profile": V4.with_(window=window), "level": level, "pads": pads}
     options |= {"key_passages": None if by_query else keys, "strong": strong, "repeat": True}
-    out = align_prompt(text, **options)
+    try:
+        out = align_prompt(text, **options)
+    except InputError:
+        assert not by_query, "what the question finds is left out"
+        return
     assert out.report.verified
     assert out.restore() == text
     ids = official_ids(out.prompt)
@@ -165,7 +192,11 @@ def test_earlier_messages_take_no_copy(messages: list[dict[str, Any]], by_query:
     if keys == []:
         return
     plain = align_prompt(messages, key_passages=keys)
-    out = align_prompt(messages, key_passages=keys, repeat=True)
+    try:
+        out = align_prompt(messages, key_passages=keys, repeat=True)
+    except InputError:
+        assert not by_query, "what the question finds is left out"
+        return
     assert out.report.verified
     assert out.restore() == messages
     assert out.prompt[:-1] == plain.prompt[:-1]
