@@ -457,6 +457,12 @@ def test_profiles_tell_apart_how_they_are_known(run):
     assert "shipped" in rows["llama-3"]
 
 
+def test_profiles_tell_whether_entries_overlap(run):
+    assert "4, 128, an entry pools the chunk before" in run("profiles", "deepseek-v4-flash").out.decode()
+    assert "2, without overlap" in run("profiles", "deepseek-v4.1-flash").out.decode()
+    assert "overlap" not in run("profiles", "llama-3").out.decode()
+
+
 def test_profiles_of_the_user_are_marked_and_broken_ones_named(run, tmp_path, monkeypatch):
     monkeypatch.setenv("PHASEGUARD_PROFILES", str(tmp_path))
     strength = {"mean": [0.2, 0.9], "low": [0.1, 0.8], "high": [0.3, 0.95], "n": 50}

@@ -27,6 +27,8 @@ _WORDS = {
     "weights": "derived from the model's weights, not from answers",
 }
 
+_OVERLAPS = {True: ", an entry pools the chunk before its own too", False: ", without overlap", None: ""}
+
 
 def known(profile: PhaseProfile) -> tuple[str, str]:
     """How far a profile's phases are known, as a word and a sentence.
@@ -102,7 +104,7 @@ def profile_details(profile: PhaseProfile) -> Table:
         "tokenizer": profile.tokenizer,
         "chat": profile.chat,
         "period": str(profile.period) if profile.has_phases else "1 (no phase)",
-        "strides": ", ".join(map(str, profile.strides)) or "none",
+        "strides": (", ".join(map(str, profile.strides)) or "none") + _OVERLAPS[profile.overlap],
         "window": f"last {profile.window} tokens are read raw" if profile.window else "unknown",
         "known": f"{word}: {sentence}",
     }
