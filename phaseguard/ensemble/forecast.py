@@ -13,6 +13,7 @@ from phaseguard.errors import InputError
 from phaseguard.voting import Ballot, Cost, group, spent
 
 _MOST_ENUMERATED = 10  # layouts whose 2 ** n outcomes are gone through
+_ALL_BUT_CERTAIN = 0.999  # with certainty itself votes by probability would end earlier than they do
 _MILLION = 1_000_000
 
 
@@ -54,8 +55,8 @@ class Forecast:
 
     Least is when every layout gives the same sure answer; most is when nothing ends the vote early. Expected
     takes each layout to be right with the profile's strength, independently; right answers to be the same
-    and sure, wrong ones all different and unsure. Calls that ``aask`` starts at once and then does not need
-    are not in it: at most ``concurrency - 1``. Second opinions are not in it either.
+    and all but certain, wrong ones all different and unsure. Not in it are calls that ``aask`` starts at
+    once and then does not need, at most ``concurrency - 1``, and second opinions.
 
     Attributes:
         calls: number of calls.
@@ -116,16 +117,19 @@ def _affordable(layouts: LayoutSet, limits: Limits) -> tuple[Layout, ...]:
     return asked
 
 
-def _ballot(layout: Layout, *, right: bool) -> Ballot:
-    answer = "right" if right else f"wrong {layout.number}"
-    return Ballot(layout.number, answer, layout.phase, layout.strength, 1.0 if right else 0.0)
+def _right(layout: Layout, probability: float) -> Ballot:
+    return Ballot(layout.number, "right", layout.phase, layout.strength, probability)
+
+
+def _wrong(layout: Layout) -> Ballot:
+    return Ballot(layout.number, f"wrong {layout.number}", layout.phase, layout.strength, 0.0)
 
 
 def _stops_at(rules: Rules, asked: Sequence[Layout]) -> int:
     """Calls after which the vote ends when all are right."""
     ballots: list[Ballot] = []
     for number, layout in enumerate(asked, 1):
-        ballots.append(_ballot(layout, right=True))
+        ballots.append(_right(layout, 1.0))
         if rules.check(ballots, asked[number:]):
             return number
     return len(asked)
@@ -137,15 +141,16 @@ def _chances(rules: Rules, asked: Sequence[Layout]) -> list[float] | None:
     if len(strengths) < len(asked) or len(asked) > _MOST_ENUMERATED:
         return None
     chances = [0.0] * len(asked)
+    sure = max(_ALL_BUT_CERTAIN, rules.threshold or 0)
 
     def go_on(ballots: list[Ballot], chance: float) -> None:
         done = len(ballots)
         if done == len(asked) or (done and rules.check(ballots, asked[done:])):
             chances[done - 1] += chance
             return
-        for right, share in ((True, strengths[done]), (False, 1 - strengths[done])):
-            if share > 0:
-                go_on([*ballots, _ballot(asked[done], right=right)], chance * share)
+        if strengths[done] < 1:
+            go_on([*ballots, _wrong(asked[done])], chance * (1 - strengths[done]))
+        go_on([*ballots, _right(asked[done], sure)], chance * strengths[done])
 
     go_on([], 1.0)
     return chances

@@ -17,7 +17,7 @@ from phaseguard.voting import Budget, Cost, Stop, spent
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start these calls, possibly none, and send back the :class:`Reply` of one that ends."""
+    """Start these calls, possibly none, wait until one ends, and send back the replies of all that have."""
 
     layouts: tuple[Layout, ...]
 
@@ -30,7 +30,7 @@ class Consult:
 
 
 Step: TypeAlias = Start | Consult
-Steps: TypeAlias = Generator[Step, Reply | Answer | None, Verdict]
+Steps: TypeAlias = Generator[Step, tuple[Reply, ...] | Answer | None, Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,9 @@ class Poll:
             started = self._start()
             if not self.running:
                 break
-            reply = yield Start(started)
-            assert isinstance(reply, Reply)  # noqa: S101 - the drivers answer a Start with a Reply
-            self._take(reply)
+            replies = yield Start(started)
+            assert isinstance(replies, tuple)  # noqa: S101 - the drivers answer a Start with replies
+            self._take(replies)
         verdict = self._verdict()
         if self.consult and verdict.disputed:
             second = yield Consult(verdict)
@@ -139,9 +139,10 @@ class Poll:
             total += self.limits.estimate(layout)
         return total
 
-    def _take(self, reply: Reply) -> None:
-        layout = self.running.pop(reply.layout.number)
-        self.arrived[layout.number] = self._vote(layout, reply)
+    def _take(self, replies: tuple[Reply, ...]) -> None:
+        for reply in replies:
+            layout = self.running.pop(reply.layout.number)
+            self.arrived[layout.number] = self._vote(layout, reply)
         while len(self.counted) in self.arrived:
             self.counted.append(self.arrived[len(self.counted)])
             ballots = [vote.ballot for vote in self.counted]

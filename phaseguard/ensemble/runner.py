@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
@@ -84,7 +84,7 @@ class Ensemble:
     ask_model: Ask
     _: KW_ONLY
     profile: str | PhaseProfile | Any = "deepseek-v4-flash"
-    strong: Iterable[int] | None = None
+    strong: Collection[int] | None = None
     layouts: int = 4
     rule: Rule = "majority"
     stop: StopRule | Sequence[StopRule] = "settled"
@@ -174,7 +174,7 @@ class Ensemble:
             while True:
                 if isinstance(step, Start):
                     (layout,) = step.layouts
-                    step = steps.send(caller.call(layout))
+                    step = steps.send((caller.call(layout),))
                 else:
                     step = steps.send(opinion(self._consult(step.verdict)))
         except StopIteration as end:
@@ -196,10 +196,8 @@ class Ensemble:
             while True:
                 if isinstance(step, Start):
                     running |= {asyncio.create_task(caller.acall(layout)) for layout in step.layouts}
-                    done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                    ended = done.pop()
-                    running.discard(ended)
-                    step = steps.send(ended.result())
+                    done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                    step = steps.send(tuple(task.result() for task in done))
                 else:
                     said = self._consult(step.verdict)
                     step = steps.send(opinion(await said if inspect.isawaitable(said) else said))

@@ -53,9 +53,9 @@ class Verdict:
         confidence: a number with its meaning.
         outcome: every answer with its score under the rule; after an early stop the answer that won is the
             one for which the stop speaks.
-        ended: why no more was asked: ``settled`` (no further ballot changes the winner), ``agreement`` (two
-            strong phases agree), ``probability`` (an answer passed the threshold), ``budget``, or ``all``
-            (every layout was asked).
+        ended: why no more was asked: ``settled`` (no further ballot that the budget of calls allows changes
+            the winner), ``agreement`` (two strong phases agree), ``probability`` (an answer passed the
+            threshold), ``budget``, or ``all`` (every layout was asked).
         votes: every call that counts, in order of layouts, failed ones too.
         unused: calls that ended after the verdict was clear; ``cancelled``: number of those called off.
         cost: of all calls: those called off count with the tokens of their prompts.
