@@ -60,22 +60,20 @@ class Neighbours:
         encoding, whole = self.request.encoding, self.request.rendered.text
         starts = encoding.starts[first:stop].tolist()
         ends = encoding.ends[first:stop].tolist()
-        line = whole.rfind("\n", max(0, starts[0] - _LONGEST_PAD), starts[0]) + 1 or starts[0]
-        end = whole.find("\n", ends[-1] - 1, ends[-1] + _LONGEST_PAD) + 1 or ends[-1]
-        here = whole[line : max(end, ends[-1])]
+        low, high = max(starts[0], text.start), min(ends[-1], text.end)
+        line, end = _line_start(whole, low, text.start), _line_end(whole, high, text.end)
+        here = whole[line:end]
         bare = self._pads.sub(lambda match: " " * len(match[0]), here)
         own_first, own_stop = self.request.token_range(record)
         found = []
         for number, (start, stop_at) in enumerate(zip(starts, ends, strict=True), first):
-            if own_first <= number < own_stop:
-                found.append(Kind.RECORD)
-            elif not (text.start <= start and stop_at <= text.end):
-                found.append(Kind.STRANGER)
-            elif here[start - line : stop_at - line].isspace():
+            inside = text.start <= start and stop_at <= text.end
+            if inside and here[start - line : stop_at - line].isspace():
                 found.append(Kind.BLANK)
+            elif inside and bare[start - line : stop_at - line].isspace():
+                found.append(Kind.PAD)
             else:
-                blank = bare[start - line : stop_at - line].isspace()
-                found.append(Kind.PAD if blank else Kind.STRANGER)
+                found.append(Kind.RECORD if own_first <= number < own_stop else Kind.STRANGER)
         return found
 
     def count(self, grid: Grid, answer: Span, text: Span, record: Span) -> int:
@@ -87,6 +85,19 @@ class Neighbours:
         ahead = min(max(0, -low), self.request.offset)  # tokens that the renderer does not write
         kinds = self.kinds(max(low, 0), high, text, record)
         return ahead + kinds.count(Kind.STRANGER)
+
+
+def _line_start(text: str, at: int, first: int) -> int:
+    """Where the line at a character begins, if not too far away; ``first`` begins a line whatever it is."""
+    low = max(first, at - _LONGEST_PAD)
+    found = text.rfind("\n", low, max(low, at))
+    return found + 1 if found >= 0 else first if low == first else at
+
+
+def _line_end(text: str, at: int, last: int) -> int:
+    """Where the line at a character ends, its newline included, if not too far away."""
+    found = text.find("\n", at - 1, min(last, at + _LONGEST_PAD))
+    return found + 1 if found >= 0 else at
 
 
 def records(stretch: Stretch, *, inside: bool) -> dict[Key, Span]:

@@ -187,7 +187,8 @@ def test_documents_are_proven_undone_and_stable(
     keys = keys_in(text)
     if not keys:
         return
-    chosen = profile(name, "plain", kernel[0], overlap=kernel[1], prefix_offset=1)
+    chat = "plain" if name != "deepseek-v4" else "deepseek-v4"
+    chosen = profile(name, chat, kernel[0], overlap=kernel[1], prefix_offset=1)
     options = {
         "key_passages": keys,
         "profile": chosen,
@@ -264,3 +265,14 @@ def test_a_site_that_opens_the_next_message_is_out_of_sight() -> None:
     assert out.report.verified
     assert out.prompt[1] == messages[1]
     assert out.restore() == messages
+
+
+@pytest.mark.parametrize("lead", range(4))
+def test_pads_that_open_a_message_are_no_strangers(lead: int) -> None:
+    """A special token stands in front of them on the same line."""
+    text = f"Unit 7 opens with PROVOCATIVE-8417 {'so ' * lead}.\n\n{PARAGRAPHS[1]}"
+    given: dict[str, Any] = {"key_passages": ["Unit 7 opens"], "answer": "7", "pads": "visible"}
+    out = align_prompt(text, **given)
+    assert out.report.pads
+    assert spans(out)[0].strangers_after == 0
+    assert align_prompt(out.prompt, **given).prompt == out.prompt
