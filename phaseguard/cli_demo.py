@@ -15,7 +15,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: every figure w
 def demo(
     scheme: Annotated[str, typer.Option(help="csa4, chunk4, chunk8, pair2 or mean4.")] = "csa4",
     model: Annotated[str | None, typer.Option(help="Another model: a name, or a .safetensors file.")] = None,
-    questions: Annotated[int, typer.Option(min=10, help="Prompts, one question each.")] = 1000,
+    questions: Annotated[int, typer.Option(min=10, help="Prompts, one question each.")] = 500,
     setting: Annotated[str, typer.Option(help="ask, records or sentences.")] = "ask",
     plot: Annotated[str | None, typer.Option(help="Write a figure here (.png, .svg, .pdf).")] = None,
     as_json: AsJson = False,

@@ -211,7 +211,7 @@ def run_demo(
     name: str,
     *,
     task: Task | None = None,
-    n: int = 1000,
+    n: int = 500,
     seed: int = SEED,
     report: Callable[[str], None] | None = None,
 ) -> Demo:
