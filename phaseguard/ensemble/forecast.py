@@ -27,6 +27,9 @@ class Prices:
 
     Raises:
         InputError: when a price is below 0.
+
+    >>> Prices(prompt=0.28, cached=0.028, answer=0.42).cached
+    0.028
     """
 
     prompt: float

@@ -35,7 +35,8 @@ class Layout:
         number: its place in order of strength, 0 for the strongest.
         aligned: the prompt with its report and proof.
         shift: tokens, mod the period, by which the answer spans stand behind where layout 0 has them.
-        phase: phase of the heaviest answer span that moves; None where there is none.
+        phase: phase of the heaviest answer span that moves, or of the heaviest where none does; None without
+            answer spans.
         strength: probability that the answer spans are retrieved, their geometric mean by weight; None
             without strengths.
         tokens: of the whole request; None for a model without phases, where nothing is encoded.
@@ -124,7 +125,8 @@ def make_layouts(
     wanted = Wanted.read(key_passages, query, answer, None)
     draft = Draft.make(Prompt.read(prompt, frozen=frozen), setting, wanted)
     shifter = Shifter.of(draft, solve_draft(draft))
-    moved = [n for n in range(len(shifter.solution.keys)) if shifter.moves(n)]
+    every = range(len(shifter.solution.keys))
+    moved = [n for n in every if shifter.moves(n)] or every  # what cannot be moved has a phase all the same
     layouts: list[Layout] = []
     requests: list[Request] = []
     for shift in _by_strength(shifter, moved):
@@ -133,8 +135,8 @@ def make_layouts(
             layouts.append(_layout(len(layouts), shifter, solution, shift, moved))
             requests += [solution.padded] if solution.padded else []
     lead = _lead(shifter, moved)
-    known = set() if lead is None else _strong(setting.evidence, shifter.solution.keys[lead].tokens)
-    return LayoutSet(tuple(layouts), setting.evidence.period, frozenset(known), _shared(requests))
+    strong_phases = _strong(setting.evidence, 1 if lead is None else shifter.solution.keys[lead].tokens)
+    return LayoutSet(tuple(layouts), setting.evidence.period, strong_phases, _shared(requests))
 
 
 def _by_strength(shifter: Shifter, moved: Sequence[int]) -> list[int]:
@@ -179,8 +181,8 @@ def _strength(shifter: Shifter, shift: int, moved: Sequence[int]) -> float | Non
     return math.exp(logs / weights) if weights else None
 
 
-def _strong(evidence: Evidence, tokens: int) -> set[int]:
-    return {phase for phase in range(evidence.period) if evidence.is_strong(tokens, phase)}
+def _strong(evidence: Evidence, tokens: int) -> frozenset[int]:
+    return frozenset(phase for phase in range(evidence.period) if evidence.is_strong(tokens, phase))
 
 
 def _shared(requests: Sequence[Request]) -> int | None:

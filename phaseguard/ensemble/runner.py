@@ -43,8 +43,9 @@ class Ensemble:
     The first layout is asked alone, so that the next ones find what they share with it in the prompt cache.
     Then ``ask`` goes on one by one, ``aask`` with up to ``concurrency`` calls at once; both count votes in
     the order of layouts and give the same verdict on the same replies. A call that fails, or takes longer
-    than the timeout, is a missing ballot with its error recorded; retries are the business of ``ask``'s own
-    client. Streaming is possible only once the verdict is there.
+    than the timeout, is a missing ballot with its error recorded; retries are the business of its own client.
+    The answer of the winning layout can be streamed only once the verdict is there. Where several calls cost
+    too much, ``align_prompt(..., repeat=True)`` is the alternative of a single one.
 
     Attributes:
         ask_model: takes a prompt of the type that was given (a string, messages, a payload) and returns a
@@ -113,7 +114,9 @@ class Ensemble:
             if not isinstance(given, int) or isinstance(given, bool) or given < least:
                 raise InputError(f"{name}={given!r}: give a whole number from {least}.")
         self._rules()
-        self._extract("")
+        several = [self.find_answer] if isinstance(self.find_answer, str) else self.find_answer
+        if isinstance(several, Sequence):
+            extract("", [one for one in several if isinstance(one, str)])  # an unknown preset is told at once
 
     def lay_out(self, prompt: Any, **where: Unpack[Where]) -> LayoutSet:
         r"""The layouts that would be asked; arguments and errors are those of :func:`make_layouts`.

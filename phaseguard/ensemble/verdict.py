@@ -61,6 +61,12 @@ class Verdict:
         cost: of all calls: those called off count with the tokens of their prompts.
         layouts: what was asked.
         second: what ``on_disagreement`` answered in place of the vote, or None.
+
+    >>> from phaseguard.ensemble import Ensemble
+    >>> replies = iter(["Paris", "Rome", "paris."])
+    >>> verdict = Ensemble(lambda prompt: next(replies)).ask("Which is the capital of France?")
+    >>> verdict.answer, verdict.support, verdict.counted, verdict.ended, round(verdict.agreement, 2)
+    ('Paris', 2, 3, 'settled', 0.67)
     """
 
     answer: str | None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import phaseguard
 from phaseguard import Ensemble, Verdict
 from phaseguard.ensemble import Answer
 from phaseguard.errors import AllCallsFailedError, InputError
@@ -350,6 +352,25 @@ def test_rules_that_need_what_is_not_known_are_refused_before_the_first_call() -
         with pytest.raises(InputError, match="known"):
             ensemble(model, profile="deepseek-v4-flash", tokenizer=None, **arguments).ask(PROMPT, **WHERE)
     assert model.asked == []
+
+
+def test_a_prompt_that_cannot_be_moved_is_asked_once_under_every_rule() -> None:
+    for more in ({}, {"rule": "weighted"}, {"stop": "agree"}, {"stop": "all"}):
+        verdict = ensemble(lambda prompt: "A", **more).ask(
+            [{"role": "user", "content": PROMPT}], **WHERE, frozen=1
+        )
+        assert (verdict.answer, verdict.cost.calls, verdict.ended) == ("A", 1, "all")
+        assert verdict.votes[0].phase is not None
+    bare = ensemble(lambda prompt: "A", stop="agree").ask(PROMPT, key_passages=[])
+    assert (bare.answer, bare.ended) == ("A", "settled")
+
+
+def test_nothing_else_in_the_package_asks_several_layouts() -> None:
+    root = Path(phaseguard.__file__).parent
+    others = [path for path in root.rglob("*.py") if "ensemble" not in path.relative_to(root).parts]
+    using = [path.name for path in others if "phaseguard.ensemble" in path.read_text(encoding="utf-8")]
+    assert using == ["__init__.py"]
+    assert len(others) > 50
 
 
 replies = st.lists(
