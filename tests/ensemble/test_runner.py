@@ -181,6 +181,7 @@ def test_a_disputed_answer_gets_a_second_opinion() -> None:
     assert len(seen) == 1
     kept = ask("ABCD", on_disagreement=lambda verdict: None)
     assert (kept.answer, kept.second) == ("A", None)
+    assert ask("BAAB", on_disagreement=lambda verdict: "Z").answer == "Z", "half of the ballots is too few"
     new = ask("BAAB", report_ties=True, on_disagreement=lambda verdict: Answer("Z", 0.9))
     assert (new.answer, new.support, new.confidence.value) == ("Z", 0, 0.9)
 
