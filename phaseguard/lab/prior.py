@@ -110,6 +110,8 @@ class Shape:
                 {
                     "model": cell.model,
                     "setting": cell.task.setting,
+                    "key_tokens": cell.task.key_tokens,
+                    "gap": cell.task.gap,
                     "accuracy": [round(phase.mean, 4) for phase in cell.phases],
                     "low": [round(phase.low, 4) for phase in cell.phases],
                     "high": [round(phase.high, 4) for phase in cell.phases],

@@ -51,13 +51,15 @@ def save_strategies(demo: Mapping[str, Any], path: str) -> None:
     rows: Sequence[Mapping[str, Any]] = demo["rows"][::-1]
     figure = Figure(figsize=(8, 0.4 * len(rows) + 1.2), layout="constrained")
     axes = figure.add_subplot()
-    for which, colour, label in (("accuracy", "C0", "all prompts"), ("worst", "C3", "worst initial phase")):
+    series = (("accuracy", "C0", "all prompts", 0.12), ("worst", "C3", "worst initial phase", -0.12))
+    for which, colour, label, lift in series:
         means = [row[which]["mean"] for row in rows]
         ends = [
             [mean - row[which]["low"] for mean, row in zip(means, rows, strict=True)],
             [row[which]["high"] - mean for mean, row in zip(means, rows, strict=True)],
         ]
-        axes.errorbar(means, range(len(rows)), xerr=ends, fmt="o", color=colour, label=label, capsize=3)
+        heights = [number + lift for number in range(len(rows))]  # side by side, so that none is hidden
+        axes.errorbar(means, heights, xerr=ends, fmt="o", color=colour, label=label, capsize=3)
     axes.set_yticks(range(len(rows)), [row["strategy"] for row in rows])
     axes.set_xlabel("accuracy [95% interval]")
     axes.set_title(f"{demo['model']}, {demo['n']:,} questions")

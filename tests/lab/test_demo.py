@@ -135,3 +135,21 @@ def test_the_table_and_the_figure_show_every_row(demo: Demo, tmp_path: Path) -> 
 def test_full_attention_has_nothing_to_defend() -> None:
     with pytest.raises(InputError, match="no phase"):
         run_demo(load_model("full-s0"), "full-s0")
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_the_demo_prints() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    table = readme.split("<!-- demo: begin -->")[1].split("<!-- demo: end -->")[0]
+    told = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.strip().splitlines()[2:]]
+    found = run_demo(load_model("csa4-s0"), "csa4-s0")
+    assert [name for name, *_ in told] == [row.name for row in found.rows]
+    for (_, *figures), row in zip(told, found.rows, strict=True):
+        reached = [row.accuracy.mean, row.worst.mean, row.calls, row.tokens]
+        # another machine's matrix product rounds otherwise, which may turn an answer or two of 500
+        for figure, value, near in zip(figures, reached, (0.006, 0.016, 0.02, 0.06), strict=True):
+            assert float(figure) == pytest.approx(value, abs=near), row.name
+    rows = {row.name: row for row in found.rows}
+    assert rows["aligned"].accuracy.mean > 0.95
+    assert rows["aligned and isolated"].worst.mean >= 0.985
+    assert rows["aligned and isolated"].tokens <= 8

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,27 @@ def test_models_are_measured_on_what_they_were_trained_for() -> None:
     assert render_prior([shape.to_dict() for shape in shapes]).row_count == 4
     with pytest.raises(InputError, match="No shipped model"):
         trained_for(make_spec("chunk4", stride=16))
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_the_prior_finds() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    table = readme.split("<!-- prior: begin -->")[1].split("<!-- prior: end -->")[0]
+    told = {
+        (cells[0], cells[1]): cells[2:]
+        for line in table.strip().splitlines()[2:]
+        if (cells := [cell.strip() for cell in line.split("|")[1:-1]])
+    }
+    found = find_prior(trained_for(make_spec("csa4")))
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for shape in found:
+        for one in shape.cells:
+            tokens = f"{shape.tokens} token{'s' * (shape.tokens > 1)}"
+            groups.setdefault((tokens, one.task.setting), []).append(one)
+    assert told.keys() == groups.keys()
+    for key, (models, *spans) in told.items():
+        assert int(models) == len(groups[key])
+        for phase, span in enumerate(spans):
+            means = [one.phases[phase].mean for one in groups[key]]
+            ends = [float(end) for end in span.split(" to ")]
+            assert [ends[0], ends[-1]] == pytest.approx([min(means), max(means)], abs=0.006)
