@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from phaseguard.align.draft import Draft
 from phaseguard.align.evidence import Evidence
+from phaseguard.align.finish import finish
 from phaseguard.align.keys import Wanted
 from phaseguard.align.passages import Given
-from phaseguard.align.plan import pad_edits
 from phaseguard.align.prompt import Prompt
 from phaseguard.align.repeat import Repeated, solve_with_copies
 from phaseguard.align.report import AlignedPrompt, Report
@@ -21,7 +21,7 @@ from phaseguard.align.summary import summarize
 from phaseguard.errors import InputError
 from phaseguard.normalize import Level
 from phaseguard.profiles import PhaseProfile
-from phaseguard.text import Span, apply_edits
+from phaseguard.text import Span
 from phaseguard.tokens import TokenizerLike
 
 
@@ -108,15 +108,7 @@ def align_prompt(
         tokenizer=tokenizer,
     )
     wanted = Wanted.read(key_passages, query, answer, occurrence)
-    done = solve_with_copies(Draft.make(Prompt.read(prompt, frozen=frozen), setting, wanted))
-    draft, solution = done.draft, done.solution
-    pad_steps = pad_edits(solution.planned, draft.texts)
-    texts = dict(draft.texts)
-    texts.update({key: apply_edits(texts[key], edits) for key, edits in pad_steps.items()})
-    steps = {
-        key: (draft.edits.get(key, ()), pad_steps.get(key, ())) for key in sorted({*draft.edits, *pad_steps})
-    }
-    return AlignedPrompt(draft.prompt.with_texts(texts), summarize(done, steps), steps)
+    return finish(solve_with_copies(Draft.make(Prompt.read(prompt, frozen=frozen), setting, wanted)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

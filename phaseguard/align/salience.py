@@ -41,9 +41,7 @@ _A = _L + "0-9_"
 _PATTERNS = (
     (
         "quotation",  # several words in quotation marks are one name, whatever numbers are in it
-        re.compile(
-            r"\"(?=[^\"\n]{1,78}\s)[^\"\n]{1,80}\"|“(?=[^”\n]{1,78}\s)[^”\n]{1,80}”|«(?=[^»\n]{1,78}\s)[^»\n]{1,80}»"
-        ),
+        re.compile(r"\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»"),
     ),
     (
         "path",  # URLs, e-mail addresses, Unix and Windows paths, file names
@@ -93,6 +91,7 @@ _PATTERNS = (
 )
 _SMALL_NUMBER = 0.4
 _LABEL = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,3}")
+_SPACE = re.compile(r"\s")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -122,6 +121,8 @@ def find_answer_spans(
         for match in pattern.finditer(text, passage.start, passage.end):
             quotes = 1 if kind in ("quotation", "quoted") else 0  # the marks are not part of the answer
             span = Span(match.start() + quotes, match.end() - quotes)
+            if kind == "quotation" and not _SPACE.search(text, span.start, span.end):
+                continue  # one word is looked at later; left out here, its closing mark would open another
             start, end = span.start - passage.start, span.end - passage.start
             if start < end and free.find(0, start, end) < 0 and not _abbreviates(kind, text, span, passage):
                 free[start:end] = bytes(end - start)

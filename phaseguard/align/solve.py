@@ -89,7 +89,7 @@ def _planned(draft: Draft, keys: tuple[Key, ...]) -> Solution:
         )
         if not planned:
             return Solution.unpadded(draft, keys)
-        padded, proof = _proven(draft, planned, keys)
+        padded, proof = proven(draft, planned, keys)
         if proof.holds:
             return Solution(planned, padded, keys, proof.moved, verified=True)
         if proof.culprit is None or len(banned) >= _REPAIRS:
@@ -100,7 +100,8 @@ def _planned(draft: Draft, keys: tuple[Key, ...]) -> Solution:
         plans[message] = _measured(draft, least=SITES_A_GAP)[0][message]
 
 
-def _proven(draft: Draft, planned: Sequence[PlannedPad], keys: Sequence[Key]) -> tuple[Request, Proof]:
+def proven(draft: Draft, planned: Sequence[PlannedPad], keys: Sequence[Key]) -> tuple[Request, Proof]:
+    """The request with these pads, encoded again as a whole, and whether all stands where planned."""
     texts = dict(draft.texts)
     for key, edits in pad_edits(planned, draft.texts).items():
         texts[key] = apply_edits(texts[key], edits)

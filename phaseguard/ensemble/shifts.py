@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from phaseguard.align.draft import Draft
+from phaseguard.align.finish import finish
 from phaseguard.align.layout import Stretch, find_gaps, opening, places_in
 from phaseguard.align.menus import Choice, Place, measure
-from phaseguard.align.plan import SITES_A_GAP, PlannedPad, pad_edits
-from phaseguard.align.prove import prove
+from phaseguard.align.plan import SITES_A_GAP, PlannedPad
 from phaseguard.align.repeat import Repeated
 from phaseguard.align.report import AlignedPrompt
-from phaseguard.align.solve import Solution, stretches_of
-from phaseguard.align.summary import summarize
-from phaseguard.text import Span, apply_edits
+from phaseguard.align.solve import Solution, proven, stretches_of
+from phaseguard.text import Span
 
 Site = tuple[Place, tuple[Choice, ...]]
 
@@ -68,11 +67,7 @@ class Shifter:
         if shift == 0:
             return self.solution
         for planned in self._plans(shift):
-            texts = dict(self.draft.texts)
-            for key, edits in pad_edits(planned, self.draft.texts).items():
-                texts[key] = apply_edits(texts[key], edits)
-            padded = self.draft.encode(texts)
-            proof = prove(self.draft.base, padded, planned, self.solution.keys)
+            padded, proof = proven(self.draft, planned, self.solution.keys)
             if proof.holds:
                 return Solution(planned, padded, self.solution.keys, proof.moved, verified=True)
         return None
@@ -99,12 +94,7 @@ class Shifter:
 
     def finish(self, solution: Solution) -> AlignedPrompt:
         """The prompt with the pads of a solution, and its report."""
-        draft = self.draft
-        pads = pad_edits(solution.planned, draft.texts)
-        texts = {key: apply_edits(text, pads.get(key, ())) for key, text in draft.texts.items()}
-        steps = {key: (draft.edits.get(key, ()), pads.get(key, ())) for key in sorted({*draft.edits, *pads})}
-        report = summarize(Repeated(draft, solution), steps)
-        return AlignedPrompt(draft.prompt.with_texts(texts), report, steps)
+        return finish(Repeated(self.draft, solution))
 
 
 def _in_text(pad: PlannedPad) -> tuple[object, Span]:

@@ -124,7 +124,8 @@ def _filler(studies: Sequence[Dict]) -> Table:
 def _controls(studies: Sequence[Dict]) -> Table:
     table = Table(
         title="Schemes applied at inference to full attention: accuracy by phase of their own grid",
-        caption="Phases of 4 tokens where a scheme has no grid. Read: share of tokens that could be read.",
+        caption="Phases of 4 tokens where a scheme has no grid. Read: share of tokens that could be read. "
+        "One flat row in twenty shows a period by chance.",
     )
     for name in ("scheme", "grid", "length", "budget", "read", "by phase"):
         table.add_column(name, no_wrap=name != "by phase")

@@ -133,3 +133,11 @@ def test_answer_spans_of_a_long_run_take_linear_time(unit: str) -> None:
 def test_sentences_of_a_long_line_take_linear_time() -> None:
     out = align_prompt("The code is here. " * 20_000, query="code", strong={1})
     assert [passage.text for passage in out.report.passages] == ["The code is here."] * 3
+
+
+def test_between_two_quoted_words_stands_no_quotation():
+    text = 'An "UnboundLocalError" is a subclass of "NameError" and "no such name" is its text.'
+    found = [(a.span.of(text), a.kind) for a in find_answer_spans(text, Span(0, len(text)))]
+    assert ("no such name", "quotation") in found
+    assert not any("subclass" in span or span.strip() != span for span, _ in found), found
+    assert {"UnboundLocalError", "NameError"} <= {span for span, _ in found}
