@@ -26,6 +26,10 @@ def demo(
     from phaseguard.lab.store import load_model  # noqa: PLC0415
     from phaseguard.lab.tasks import standard_tasks  # noqa: PLC0415
 
+    if plot is not None:  # refused before a minute is spent
+        from phaseguard.show.figure import check_figure  # noqa: PLC0415
+
+        check_figure(plot)
     name = model or f"{make_spec(scheme).scheme}-s0"
     (task,) = standard_tasks((setting,))  # type: ignore[arg-type]
     loaded = load_model(name)

@@ -36,7 +36,7 @@ def reproduce(
     from phaseguard.lab.store import shipped  # noqa: PLC0415
 
     if plot is not None:  # refused before a minute is spent
-        from phaseguard.show.period_figure import check_figure  # noqa: PLC0415
+        from phaseguard.show.figure import check_figure  # noqa: PLC0415
 
         check_figure(plot)
     found = subjects(shipped())

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phaseguard.errors import InputError, MissingExtraError
+from phaseguard.show.figure import check_figure, write_figure
 from phaseguard.show.periods import kernel_name
 
 if TYPE_CHECKING:
@@ -15,23 +13,6 @@ if TYPE_CHECKING:
 
 Dict = Mapping[str, Any]
 _COLUMNS = 3
-_FORMATS = (".png", ".svg", ".pdf")
-
-
-def check_figure(path: str) -> None:
-    """Refuse early what :func:`save_periods` would refuse late.
-
-    Raises:
-        MissingExtraError: without matplotlib.
-        InputError: for a file of another kind, or in a folder that is not there.
-    """
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError("A figure needs matplotlib: pip install 'phaseguard[plots]'.")
-    target = Path(path)
-    if target.suffix.lower() not in _FORMATS:
-        raise InputError(f"{path} is no figure that can be drawn: end it in one of {', '.join(_FORMATS)}.")
-    if not target.parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {target.parent}.")
 
 
 def save_periods(found: Dict, path: str) -> None:
@@ -60,10 +41,7 @@ def save_periods(found: Dict, path: str) -> None:
         draw(panel, leads)
     for panel in axes[panels:]:
         panel.set_visible(False)
-    try:
-        figure.savefig(path, dpi=120)
-    except OSError as error:
-        raise InputError(f"The figure cannot be written to {path}: {error}.") from error
+    write_figure(figure, path)
 
 
 def _kinds(studies: Sequence[Dict]) -> dict[str, list[Dict]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from phaseguard.errors import InputError, MissingExtraError
+from phaseguard.show.figure import check_figure, write_figure
 
 
 def render_strategies(demo: Mapping[str, Any]) -> Table:
@@ -44,10 +44,9 @@ def save_strategies(demo: Mapping[str, Any], path: str) -> None:
         MissingExtraError: without matplotlib.
         InputError: when the file cannot be written, or its ending is not known.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtraError("A figure needs matplotlib: pip install 'phaseguard[plots]'.") from error
+    check_figure(path)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     rows: Sequence[Mapping[str, Any]] = demo["rows"][::-1]
     figure = Figure(figsize=(8, 0.4 * len(rows) + 1.2), layout="constrained")
     axes = figure.add_subplot()
@@ -65,10 +64,7 @@ def save_strategies(demo: Mapping[str, Any], path: str) -> None:
     axes.set_title(f"{demo['model']}, {demo['n']:,} questions")
     axes.grid(axis="x", alpha=0.3)
     axes.legend(loc="lower left")
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"The figure cannot be written to {path}: {error}.") from error
+    write_figure(figure, path)
 
 
 def _share(accuracy: Mapping[str, Any]) -> str:

@@ -10,9 +10,13 @@ from pathlib import Path
 from phaseguard.lab.store import about, load_model
 
 
+def phaseguard(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "phaseguard", *arguments]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+
+
 def lab(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "phaseguard", "lab", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return phaseguard("lab", *arguments)
 
 
 def test_train_and_measure(tmp_path: Path) -> None:
@@ -41,6 +45,37 @@ def test_train_and_measure(tmp_path: Path) -> None:
 def test_models_are_listed() -> None:
     assert "csa4-s0: phaseguard lab train --scheme csa4" in lab("models").stdout
     assert json.loads(lab("models", "--json").stdout)["csa4-s0"]["spec"]["stride"] == 4
+
+
+def test_the_demo_prints_a_table_json_and_a_figure(tmp_path: Path) -> None:
+    figure = tmp_path / "demo.png"
+    done = phaseguard("demo", "--questions", "20", "--json", "--plot", str(figure))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["model"] == "csa4-s0"
+    assert {"accuracy", "worst", "calls", "tokens_added"} <= found["rows"][0].keys()
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    table = phaseguard("demo", "--scheme", "pair2", "--questions", "10")
+    assert table.returncode == 0, table.stderr
+    assert "pair2-s0: 10 questions" in table.stdout
+    assert "aligned and isolated" in table.stdout
+    assert table.stderr == "", "a progress bar is for terminals"
+
+
+def test_bad_input_of_the_demo_is_one_line() -> None:
+    for arguments in (
+        ("demo", "--scheme", "full"),
+        ("demo", "--scheme", "csa9"),
+        ("demo", "--model", "csa4-s99"),
+        ("demo", "--setting", "prose"),
+        ("demo", "--questions", "0"),
+        ("demo", "--questions", "10", "--plot", "no/such/folder/x.png"),
+        ("lab", "prior", "--scheme", "none"),
+    ):
+        done = phaseguard(*arguments)
+        assert done.returncode == 2, (arguments, done.stderr)
+        assert done.stderr.startswith("phaseguard: error: ")
+        assert done.stderr.count("\n") == 1
 
 
 def test_bad_input_is_one_line() -> None:
