@@ -94,7 +94,7 @@ def by_phase(
     Args:
         model: a trained model.
         task: what to ask; whole sequences are drawn until there are ``questions`` questions.
-        questions: least number of questions.
+        questions: number of questions; one that comes again in its sequence counts once.
         period: number of phases to tell apart; the model's stride, or 4 for full attention.
         seed: of the drawn sequences.
 
@@ -104,6 +104,6 @@ def by_phase(
     period = period or model.spec.stride or 4
     if task.context < period:
         raise InputError(f"A context of {task.context} tokens is shorter than the period {period}.")
-    answers = collect(model, task, questions=questions, seed=seed)
+    answers = collect(model, task, questions=questions, seed=seed).once()
     phases = answers.positions % period
     return tuple(clustered(answers.right[phases == p], answers.clusters[phases == p]) for p in range(period))
