@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,11 +32,12 @@ def demo(
         from phaseguard.show.figure import check_figure  # noqa: PLC0415
 
         check_figure(plot)
-    name = model or f"{make_spec(scheme).scheme}-s0"
     (task,) = standard_tasks((setting,))  # type: ignore[arg-type]
+    trained_for = "" if setting == "ask" else f"-{setting}"
+    name = model or f"{make_spec(scheme).scheme}{trained_for}-s0"
     loaded = load_model(name)
     with _Steps(STRATEGIES) as steps:
-        found = run_demo(loaded, name, task=task, n=questions, report=steps.done).to_dict()
+        found = run_demo(loaded, _label(name), task=task, n=questions, report=steps.done).to_dict()
     if plot is not None:
         from phaseguard.show.strategies import save_strategies  # noqa: PLC0415
 
@@ -46,6 +49,13 @@ def demo(
 
     print_rich(render_strategies(found))
     print_lines(_notes(found["profile"]["strengths"]["1"]["mean"]))
+
+
+def _label(name: str) -> str:
+    """A model's name, or that of its file, in the letters that a profile's name may have."""
+    return (
+        re.sub(r"[^A-Za-z0-9.-]+", "-", Path(name).name.removesuffix(".safetensors")).strip("-.") or "model"
+    )
 
 
 def _notes(strengths: list[float]) -> list[str]:

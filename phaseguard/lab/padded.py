@@ -138,7 +138,7 @@ def calibrated(
 
     Args:
         model: a trained model with a compressed cache.
-        name: its name.
+        name: its name, of letters, digits, dots and dashes.
         tasks: one for each length of answer.
         n: questions a phase.
         seed: of the texts.

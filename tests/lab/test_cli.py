@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from phaseguard.lab.store import about, load_model
+from phaseguard.lab.store import about, find_file, load_model
 
 
 def phaseguard(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -55,9 +55,11 @@ def test_the_demo_prints_a_table_json_and_a_figure(tmp_path: Path) -> None:
     assert found["model"] == "csa4-s0"
     assert {"accuracy", "worst", "calls", "tokens_added"} <= found["rows"][0].keys()
     assert figure.read_bytes().startswith(b"\x89PNG")
-    table = phaseguard("demo", "--scheme", "pair2", "--questions", "10")
+    copy = tmp_path / "my pairs.safetensors"
+    copy.write_bytes(find_file("pair2-s0").read_bytes())
+    table = phaseguard("demo", "--model", str(copy), "--questions", "10")
     assert table.returncode == 0, table.stderr
-    assert "pair2-s0: 10 questions" in table.stdout
+    assert "my-pairs: 10 questions" in table.stdout
     assert "aligned and isolated" in table.stdout
     assert table.stderr == "", "a progress bar is for terminals"
 
