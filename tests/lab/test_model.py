@@ -101,5 +101,5 @@ def test_weights_round_trip(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="cannot be read"):
         load_model(path)
-    with pytest.raises(InputError, match="Did you mean .csa4-s"):
+    with pytest.raises(InputError, match=r"Did you mean .csa4-s"):
         load_model("csa4-s")
