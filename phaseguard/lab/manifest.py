@@ -60,7 +60,8 @@ def trained_for(spec: Spec) -> dict[str, tuple[LabModel, tuple[Task, ...]]]:
     Raises:
         InputError: when there is none.
 
-    >>> "csa4-s0" in trained_for(make_spec("csa4"))
+    >>> from phaseguard.lab.spec import SCHEMES
+    >>> "csa4-s0" in trained_for(SCHEMES["csa4"])
     True
     """
     found = {
