@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -53,7 +54,7 @@ class Caller:
                 if is_async(self.function):
                     given = self.function(layout.prompt)
                 else:
-                    given = await asyncio.to_thread(self.function, layout.prompt)
+                    given = await _in_thread(self.function, layout.prompt)
                 result = Answer.read(await given if inspect.isawaitable(given) else given)
         except Exception as error:  # noqa: BLE001 - likewise
             result = TimeoutError(f"no answer within {self.timeout} s") if limit.expired() else error
@@ -62,6 +63,22 @@ class Caller:
     def _reply(self, layout: Layout, result: Answer | Exception, start: float) -> Reply:
         now = self.clock()
         return Reply(layout, result, now - start, now - self.began)
+
+
+async def _in_thread(function: Ask, prompt: Any) -> Any:
+    """As ``asyncio.to_thread``; a coroutine that comes back after the call was called off is closed."""
+    within = contextvars.copy_context()
+    running = asyncio.get_running_loop().run_in_executor(None, within.run, function, prompt)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        running.add_done_callback(_drop)
+        raise
+
+
+def _drop(done: asyncio.Future[Any]) -> None:
+    if not done.cancelled() and done.exception() is None and inspect.iscoroutine(done.result()):
+        done.result().close()
 
 
 def is_async(function: Any) -> bool:

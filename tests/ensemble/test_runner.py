@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -296,6 +298,22 @@ def test_functions_of_every_kind() -> None:
         return ensemble(Scripted("AAAA")).ask(PROMPT, **WHERE)
 
     assert asyncio.run(inside()).answer == "A"
+
+
+def test_what_a_thread_returns_too_late_is_closed() -> None:
+    made: list[Any] = []
+
+    async def model(prompt: str) -> str:
+        return "A"
+
+    def plain(prompt: str) -> Any:
+        time.sleep(0.02 * len(made))
+        made.append(model(prompt))
+        return made[-1]
+
+    for _ in range(3):
+        assert asyncio.run(ensemble(plain).aask(PROMPT, **WHERE)).answer == "A"
+    assert {inspect.getcoroutinestate(one) for one in made} == {inspect.CORO_CLOSED}
 
 
 def test_prompts_come_as_they_were_given() -> None:

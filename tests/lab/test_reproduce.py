@@ -124,7 +124,7 @@ def test_the_figure(told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.Mo
         save_periods(told, str(tmp_path / "periods.xls"))
     with pytest.raises(InputError, match="no folder"):
         save_periods(told, str(tmp_path / "none" / "periods.png"))
-    monkeypatch.setattr("phaseguard.show.period_figure.find_spec", lambda name: None)
+    monkeypatch.setattr("phaseguard.show.figure.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"phaseguard\[plots\]"):
         save_periods(told, str(target))
 
