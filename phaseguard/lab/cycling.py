@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from phaseguard.errors import InputError
 from phaseguard.kernels import gates
-from phaseguard.lab.measure import collect
+from phaseguard.lab.measure import by_phase
 from phaseguard.lab.model import Floats, Ints, LabModel
 from phaseguard.lab.tasks import Task
-from phaseguard.stats import Accuracy, clustered
+from phaseguard.stats import Accuracy
 
 Part = Literal["bias", "gates", "grid"]
 
@@ -148,11 +148,7 @@ def cycle_gates(model: LabModel, task: Task, part: Part, *, questions: int = 100
     turns: list[Turn] = []
     for by in range(max(1, stride)):
         moved = cycle_model(model, part, by)
-        answers = collect(moved, task, questions=questions, seed=seed).once()
-        phase = answers.positions % stride
-        phases = tuple(
-            clustered(answers.right[phase == p], answers.clusters[phase == p]) for p in range(stride)
-        )
+        phases = by_phase(moved, task, questions=questions, seed=seed)
         still = turns[0].phases if turns else phases
         shift, correlation = _likeness(_means(still), _means(phases), by)
         turns.append(Turn(by, phases, shift, correlation))

@@ -18,7 +18,7 @@ from phaseguard.lab.padded import calibrated
 from phaseguard.lab.strategies import Defender, Layout
 from phaseguard.lab.tasks import Task
 from phaseguard.profiles import PhaseProfile
-from phaseguard.stats import Accuracy, clustered
+from phaseguard.stats import Accuracy, clustered, clustered_by
 from phaseguard.voting import Ballot, Pending, Stop, decide, group, probable, settled
 
 CALIBRATION_SEED, SEED = 11, 12  # texts that strengths are measured on are not those they are tried on
@@ -117,10 +117,7 @@ class _Bench:
     def row(self, name: str, right: NDArray[np.bool_], calls: float, added: Sequence[int]) -> Row:
         """Accuracy over all prompts and by the answer's raw phase."""
         each = np.arange(len(right))
-        by_phase = tuple(
-            clustered(right[self._phases == phase], each[self._phases == phase])
-            for phase in range(self._period)
-        )
+        by_phase = clustered_by(right, each, self._phases, self._period)
         return Row(name, clustered(right, each), by_phase, calls, float(np.mean(added)))
 
     def rows(self) -> Iterator[Row]:
@@ -143,20 +140,18 @@ class _Bench:
     def _votes(self) -> Iterator[Row]:
         order = self.defender.order
         asked = [self.asked(partial(self.defender.at_phase, phase=phase)) for phase in order]
-        names = (
-            "vote over {}",
-            "vote over {}, stopped when decided",
-            "most probable of {}",
-            "most probable, stopped at {:.0%}",
-        )
-        rules = (_whole_vote, _settled_vote, _most_probable, _probable_enough)
+        rules = {
+            f"vote over {len(order)}": _whole_vote,
+            f"vote over {len(order)}, stopped when decided": _settled_vote,
+            f"most probable of {len(order)}": _most_probable,
+            f"most probable, stopped at {SURE:.0%}": _probable_enough,
+        }
         ballots = [self._ballots(asked, row) for row in range(len(self.cases))]
         added = [layout.added for layouts, _ in asked for layout in layouts]
-        for name, rule in zip(names, rules, strict=True):
+        for name, rule in rules.items():
             verdicts = [rule(mine) for mine in ballots]
             right = np.array([v.answer == _spell(e) for v, e in zip(verdicts, self._expected, strict=True)])
-            label = name.format(SURE if rule is _probable_enough else len(order))
-            yield self.row(label, right, float(np.mean([v.calls for v in verdicts])), added)
+            yield self.row(name, right, float(np.mean([v.calls for v in verdicts])), added)
 
     def _ballots(self, asked: Sequence[tuple[list[Layout], Replies]], row: int) -> list[Ballot]:
         return [

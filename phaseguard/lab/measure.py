@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from phaseguard.errors import InputError
 from phaseguard.lab.model import LabModel
 from phaseguard.lab.tasks import Task, draw
-from phaseguard.stats import Accuracy, clustered
+from phaseguard.stats import Accuracy, clustered_by
 
 _BATCH = 32
 
@@ -105,5 +105,4 @@ def by_phase(
     if task.context < period:
         raise InputError(f"A context of {task.context} tokens is shorter than the period {period}.")
     answers = collect(model, task, questions=questions, seed=seed).once()
-    phases = answers.positions % period
-    return tuple(clustered(answers.right[phases == p], answers.clusters[phases == p]) for p in range(period))
+    return clustered_by(answers.right, answers.clusters, answers.positions % period, period)

@@ -62,16 +62,18 @@ class Shape:
     @property
     def order(self) -> tuple[int, ...]:
         """Phases, the best on average first."""
-        return tuple(sorted(range(len(self.mean)), key=lambda phase: -self.mean[phase]))
+        mean = self.mean
+        return tuple(sorted(range(len(mean)), key=lambda phase: -mean[phase]))
 
     @property
     def contradictions(self) -> tuple[tuple[Cell, int, int], ...]:
         """Cells where a phase is surely better than one that is better on average: cell, it, the other."""
+        mean = self.mean
         return tuple(
             (cell, one, other)
             for cell in self.cells
-            for one, other in permutations(range(len(self.mean)), 2)
-            if self.mean[one] < self.mean[other] and cell.phases[one].low > cell.phases[other].high
+            for one, other in permutations(range(len(mean)), 2)
+            if mean[one] < mean[other] and cell.phases[one].low > cell.phases[other].high
         )
 
     @property

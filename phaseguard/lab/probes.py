@@ -11,7 +11,7 @@ from phaseguard.errors import InputError
 from phaseguard.lab.measure import Answers, first_asked
 from phaseguard.lab.model import LabModel
 from phaseguard.lab.tasks import PAD, Task, draw
-from phaseguard.stats import Accuracy, PeriodScan, clustered, scan_periods
+from phaseguard.stats import Accuracy, PeriodScan, clustered, clustered_by, scan_periods
 
 DEPTHS = 8
 _BATCH = 32
@@ -115,4 +115,4 @@ def by_depth(answers: Answers, context: int, depths: int = DEPTHS) -> tuple[Accu
     if not 1 <= depths <= context:
         raise InputError(f"depths is {depths}: give 1 to {context}, the tokens of the context.")
     slices = np.minimum(answers.positions * depths // context, depths - 1)
-    return tuple(clustered(answers.right[slices == i], answers.clusters[slices == i]) for i in range(depths))
+    return clustered_by(answers.right, answers.clusters, slices, depths)

@@ -13,7 +13,7 @@ together, so that ten equal answers of one cluster do not count as ten.
 (0, 2, 3)
 """
 
-from phaseguard.stats.accuracy import Accuracy, clustered, wilson
+from phaseguard.stats.accuracy import Accuracy, clustered, clustered_by, wilson
 from phaseguard.stats.period import PeriodScan, PeriodTest, scan_periods
 from phaseguard.stats.phases import PhaseComparison, compare_phases
 
@@ -23,6 +23,7 @@ __all__ = [
     "PeriodTest",
     "PhaseComparison",
     "clustered",
+    "clustered_by",
     "compare_phases",
     "scan_periods",
     "wilson",

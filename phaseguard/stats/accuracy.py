@@ -91,3 +91,27 @@ def clustered(right: NDArray[np.bool_], clusters: NDArray[np.integer], confidenc
     effect = max(1.0, float(np.square(residuals).sum()) / independent) if independent > 0 else 1.0
     low, high = wilson(hits / effect, n / effect, confidence)
     return Accuracy(hits, n, low, high)
+
+
+def clustered_by(
+    right: NDArray[np.bool_],
+    clusters: NDArray[np.integer],
+    groups: NDArray[np.integer],
+    count: int,
+    confidence: float = 0.95,
+) -> tuple[Accuracy, ...]:
+    """:func:`clustered` for each group of answers, such as those of one phase.
+
+    Args:
+        right: ``[n]`` whether each answer is right.
+        clusters: ``[n]`` which cluster it belongs to, any integers.
+        groups: ``[n]`` which group each answer belongs to, from 0.
+        count: number of groups; an empty one has no answers.
+        confidence: of the intervals.
+
+    >>> parts = clustered_by(np.array([True, False, True]), np.arange(3), np.array([0, 0, 1]), 3)
+    >>> [part.right for part in parts], [part.n for part in parts]
+    ([1, 1, 0], [2, 1, 0])
+    """
+    chosen = (groups == group for group in range(count))
+    return tuple(clustered(right[here], clusters[here], confidence) for here in chosen)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phaseguard.errors import InputError
-from phaseguard.stats.accuracy import Accuracy, clustered
+from phaseguard.stats.accuracy import Accuracy, clustered_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def compare_phases(
         )
     pairs = list(combinations(range(period), 2))
     alone, together = (
-        tuple(clustered(hits[phase == p], groups[phase == p], level) for p in range(period))
+        clustered_by(hits, groups, phase, period, level)
         for level in (confidence, 1 - (1 - confidence) / len(pairs))
     )
     lows, highs = [0.0], [0.0]
