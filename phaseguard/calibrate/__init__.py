@@ -1,0 +1,1 @@
+"""Calibration: which phases are strong on a deployment, with honest statistics."""
