@@ -68,7 +68,7 @@ def _notes(strengths: list[float]) -> list[str]:
 
 def prior(
     scheme: Annotated[str, typer.Option(help="Which shipped models.")] = "csa4",
-    questions: Annotated[int, typer.Option(min=10, help="Questions a phase, model and task.")] = 1000,
+    questions: Annotated[int, typer.Option(min=10, help="Questions a phase, model and task.")] = 400,
     as_json: AsJson = False,
 ) -> None:
     """Do the shipped models agree which phases are strong on padded prompts? By answer length and task."""

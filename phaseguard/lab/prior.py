@@ -34,6 +34,12 @@ class Cell:
     phases: tuple[Accuracy, ...]
 
     @property
+    def label(self) -> str:
+        """The task's setting, with what is not standard about its records."""
+        keys = f", keys of {self.task.key_tokens}" if self.task.key_tokens > 1 else ""
+        return f"{self.task.setting}{keys}{f', gap {self.task.gap}' if self.task.gap else ''}"
+
+    @property
     def flat(self) -> bool:
         """Whether no two phases differ: all intervals share a point."""
         return max(a.low for a in self.phases) <= min(a.high for a in self.phases)
@@ -105,12 +111,13 @@ class Shape:
             "agreed": strength is not None,
             "best_phase_agreed": self.best_everywhere,
             "contradictions": [
-                {"model": cell.model, "setting": cell.task.setting, "better": one, "worse": other}
+                {"model": cell.model, "task": cell.label, "better": one, "worse": other}
                 for cell, one, other in self.contradictions
             ],
             "cells": [
                 {
                     "model": cell.model,
+                    "task": cell.label,
                     "setting": cell.task.setting,
                     "key_tokens": cell.task.key_tokens,
                     "gap": cell.task.gap,
@@ -127,7 +134,7 @@ class Shape:
 def find_prior(
     models: Mapping[str, tuple[LabModel, Iterable[Task]]],
     *,
-    n: int = 1000,
+    n: int = 400,
     seed: int = 2,
     report: Callable[[str], None] | None = None,
 ) -> tuple[Shape, ...]:

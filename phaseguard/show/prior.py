@@ -21,8 +21,8 @@ def render_prior(shapes: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(f"phase {phase}", justify="right")
     for shape in shapes:
         tokens = f"{shape['answer_tokens']} token{'s' * (shape['answer_tokens'] > 1)}"
-        for cell in sorted(shape["cells"], key=lambda cell: (cell["setting"], cell["model"])):
-            table.add_row(tokens, cell["setting"], cell["model"], *(f"{a:.3f}" for a in cell["accuracy"]))
+        for cell in sorted(shape["cells"], key=lambda cell: (cell["task"], cell["model"])):
+            table.add_row(tokens, cell["task"], cell["model"], *(f"{a:.3f}" for a in cell["accuracy"]))
         table.add_row(
             tokens,
             "all",

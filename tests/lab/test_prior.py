@@ -91,7 +91,7 @@ def test_the_readme_shows_what_the_prior_finds() -> None:
     for shape in found:
         for one in shape.cells:
             tokens = f"{shape.tokens} token{'s' * (shape.tokens > 1)}"
-            groups.setdefault((tokens, one.task.setting), []).append(one)
+            groups.setdefault((tokens, one.label), []).append(one)
     assert told.keys() == groups.keys()
     for key, (models, *spans) in told.items():
         assert int(models) == len(groups[key])
