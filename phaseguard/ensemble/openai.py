@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from phaseguard.ensemble.said import probability, said
 from phaseguard.ensemble.votes import Answer
 from phaseguard.errors import InputError
-from phaseguard.voting import answer_probability
 
 
 def openai_ask(client: Any, **options: Any) -> Callable[[Any], Answer]:
@@ -17,10 +17,11 @@ def openai_ask(client: Any, **options: Any) -> Callable[[Any], Answer]:
         client: an ``openai.OpenAI`` client for any base URL; retries and timeouts are its own.
         options: what each request says besides its messages, such as ``model`` and ``temperature``; they go
             before what a payload says. ``logprobs=True`` gives answers a probability, where the endpoint
-            offers that.
+            offers that. A class as ``response_format`` is asked for with ``parse``.
 
     Returns:
-        A function from a string, messages or a payload to an answer, whose ``raw`` is the completion.
+        A function from a string, messages or a payload to an answer, whose ``raw`` is the completion. Tool
+        calls are an answer too, see :func:`phaseguard.ensemble.said.said`; a refusal is a failed call.
 
     >>> from types import SimpleNamespace as S
     >>> reply = S(choices=[S(message=S(content="42"), logprobs=None)], usage=None)
@@ -30,7 +31,8 @@ def openai_ask(client: Any, **options: Any) -> Callable[[Any], Answer]:
     """
 
     def ask(prompt: Any) -> Answer:
-        return _answer(client.chat.completions.create(**_request(prompt, options)))
+        request = _request(prompt, options)
+        return _answer(_method(client, request)(**request))
 
     return ask
 
@@ -48,7 +50,8 @@ def async_openai_ask(client: Any, **options: Any) -> Callable[[Any], Awaitable[A
     """
 
     async def ask(prompt: Any) -> Answer:
-        return _answer(await client.chat.completions.create(**_request(prompt, options)))
+        request = _request(prompt, options)
+        return _answer(await _method(client, request)(**request))
 
     return ask
 
@@ -61,22 +64,28 @@ def _request(prompt: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "messages": prompt}
 
 
+def _method(client: Any, request: Mapping[str, Any]) -> Callable[..., Any]:
+    """``create`` refuses a class as ``response_format``, which is for ``parse``."""
+    completions = client.chat.completions
+    method: Callable[..., Any] = completions.create
+    return completions.parse if isinstance(request.get("response_format"), type) else method
+
+
 def _answer(completion: Any) -> Answer:
     """The first choice of a completion.
 
     Raises:
-        InputError: when it has none, or no text.
+        InputError: when it has none, or it says nothing.
     """
     choices = getattr(completion, "choices", None)
     if not choices:
         raise InputError("The completion has no choices: see what the endpoint says of this request.")
-    text = choices[0].message.content
-    if not isinstance(text, str):
-        raise InputError("The completion has no text: its message may be a refusal or a tool call.")
+    message = choices[0].message
+    text = said(message.content, _calls(message), getattr(message, "refusal", None))
     usage = getattr(completion, "usage", None)
     return Answer(
         text,
-        probability=_probability(choices[0]),
+        probability=probability(_logprobs(choices[0])),
         tokens=getattr(usage, "completion_tokens", None),
         prompt_tokens=getattr(usage, "prompt_tokens", None),
         cached_tokens=_cached(usage),
@@ -84,10 +93,20 @@ def _answer(completion: Any) -> Answer:
     )
 
 
-def _probability(choice: Any) -> float | None:
-    """Of the whole text; None where the endpoint gave no log probabilities."""
+def _calls(message: Any) -> list[tuple[str, object]]:
+    """Name and arguments of each tool call; a custom tool takes text."""
+    found: list[tuple[str, object]] = []
+    for call in getattr(message, "tool_calls", None) or ():
+        if (function := getattr(call, "function", None)) is not None:
+            found.append((function.name, function.arguments))
+        else:
+            found.append((call.custom.name, call.custom.input))
+    return found
+
+
+def _logprobs(choice: Any) -> list[float]:
     tokens = getattr(getattr(choice, "logprobs", None), "content", None)
-    return answer_probability([token.logprob for token in tokens]) if tokens else None
+    return [token.logprob for token in tokens or ()]
 
 
 def _cached(usage: Any) -> int | None:

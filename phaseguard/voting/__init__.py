@@ -6,6 +6,7 @@ from phaseguard.voting.forms import Form
 from phaseguard.voting.meaning import group_by_embedding, group_by_judge
 from phaseguard.voting.rules import Candidate, Decision, Tie, decide, decide_or_tie
 from phaseguard.voting.stopping import Budget, Cost, Pending, Stop, agreeing, probable, settled, spent
+from phaseguard.voting.structures import calls_text
 
 __all__ = [
     "Ballot",
@@ -21,6 +22,7 @@ __all__ = [
     "Tie",
     "agreeing",
     "answer_probability",
+    "calls_text",
     "decide",
     "decide_or_tie",
     "extract",

@@ -1,10 +1,10 @@
-"""JSON and lists in one form: key order and spacing do not count, the order of a list only when asked."""
+"""JSON, lists and tool calls in one form: key order and spacing do not count, order only where it says so."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -55,6 +55,39 @@ def list_form(text: str, item: Callable[[str], str], *, any_order: bool = False)
     if forms is None:
         forms = [item(part) for part in _parts(text)]
     return json.dumps(sorted(forms) if any_order else forms, ensure_ascii=False)
+
+
+def calls_text(calls: Iterable[tuple[str, object]]) -> str:
+    """Tool calls as an answer: a JSON array with ``[name, arguments]`` of each, keys sorted.
+
+    Every form but ``text`` compares it as JSON; ``set`` also takes calls in any order for the same.
+
+    Args:
+        calls: name and arguments of each. Arguments are a mapping or JSON text; an empty text stands for
+            none. Text that is no JSON object, or has a key twice, stays the string that it is.
+
+    >>> calls_text([("look_up", '{"row": 1, "code": "A-17"}'), ("stop", "")])
+    '[["look_up",{"code":"A-17","row":1}],["stop",{}]]'
+    """
+    written = (f"[{_dumped(name)},{_arguments(given)}]" for name, given in calls)
+    return "[" + ",".join(written) + "]"
+
+
+def _arguments(given: object) -> str:
+    if isinstance(given, Mapping):
+        return _dumped(dict(given))
+    text = str(given)
+    if not text.strip():
+        return "{}"
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
+        return _dumped(value) if isinstance(value, dict) else _dumped(text)
+    except (ValueError, RecursionError):
+        return _dumped(text)
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _array_items(text: str, item: Callable[[str], str], *, any_order: bool) -> list[str] | None:

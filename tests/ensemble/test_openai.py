@@ -8,6 +8,7 @@ from types import SimpleNamespace as Made
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from phaseguard.ensemble import Answer, Ensemble
 from phaseguard.ensemble.openai import async_openai_ask, openai_ask
@@ -72,9 +73,74 @@ def test_what_a_completion_says_is_read() -> None:
     assert (bare.probability, bare.cached_tokens) == (None, 32)
 
 
+def message(**said: Any) -> Any:
+    return Made(choices=[Made(message=Made(**{"content": None, **said}), logprobs=None)], usage=None)
+
+
+def function(name: str, arguments: str) -> Any:
+    return Made(function=Made(name=name, arguments=arguments))
+
+
+def test_tool_calls_are_an_answer_with_or_without_text_beside_them() -> None:
+    calls = [function("open", '{"door": 2, "code": "A17"}'), Made(custom=Made(name="run", input="ls"))]
+    for content in (None, "", "Let me open it."):
+        reply = message(content=content, tool_calls=calls)
+        answer = openai_ask(client(reply, []))(PROMPT)
+        assert answer.text == '[["open",{"code":"A17","door":2}],["run","ls"]]'
+        assert answer.raw is reply
+
+
+def test_tool_calls_of_several_layouts_are_counted_by_value() -> None:
+    written = [
+        '{"door": 2, "code": "A17"}',
+        '{"code":"A17","door":2.0}',
+        '{"door": 3}',
+        '{"code": "A17", "door": 2}',
+    ]
+    replies = iter(message(tool_calls=[function("open", one)]) for one in written)
+    create = Made(create=lambda **_: next(replies))
+    verdict = Ensemble(openai_ask(Made(chat=Made(completions=create))), **COMMON, stop="all").ask(
+        PROMPT, **WHERE
+    )
+    assert (verdict.support, verdict.counted) == (3, 4)
+    assert verdict.answer == '[["open",{"code":"A17","door":2}]]'
+
+
+def test_a_refusal_is_a_failed_call_that_says_so() -> None:
+    with pytest.raises(AllCallsFailedError, match=r"InputError: The model refused: I cannot\."):
+        Ensemble(openai_ask(client(message(refusal="I cannot."), [])), **COMMON).ask(PROMPT, **WHERE)
+
+
+def test_json_that_a_schema_asked_for_is_counted_by_value() -> None:
+    written = [
+        '{"a": 1, "b": [1, 2]}',
+        '{"b": [1, 2.0],\n "a": 1}',
+        '{"b": [2, 1], "a": 1}',
+        '{"a":1,"b":[1,2]}',
+    ]
+    replies = iter(map(completion, written))
+    create = Made(create=lambda **_: next(replies))
+    verdict = Ensemble(openai_ask(Made(chat=Made(completions=create))), **COMMON, stop="all").ask(
+        PROMPT, **WHERE
+    )
+    assert (verdict.support, verdict.counted) == (3, 4)
+
+
+def test_a_class_as_response_format_is_parsed() -> None:
+    class Code(BaseModel):
+        code: str
+
+    sent: list[dict[str, Any]] = []
+    made = client(completion('{"code": "A17"}'), sent)
+    made.chat.completions.parse = made.chat.completions.create
+    made.chat.completions.create = None
+    assert openai_ask(made, response_format=Code)(PROMPT).text == '{"code": "A17"}'
+    assert sent[0]["response_format"] is Code
+
+
 @pytest.mark.parametrize("reply", [Made(choices=[]), Made(choices=None), Made(), completion(None)])
 def test_what_holds_no_text_is_a_failed_call(reply: Any) -> None:
-    with pytest.raises(AllCallsFailedError, match="The completion has no"):
+    with pytest.raises(AllCallsFailedError, match=r"has no (choices|text)"):
         Ensemble(openai_ask(client(reply, [])), **COMMON).ask(PROMPT, **WHERE)
 
 
