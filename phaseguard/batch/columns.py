@@ -1,0 +1,77 @@
+"""Columns as frameworks hand them over: lists, NumPy object arrays, pyarrow arrays; seen as plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any
+
+from phaseguard.errors import InputError, did_you_mean
+
+
+def count_rows(columns: Any) -> int:
+    """Rows of a batch.
+
+    Raises:
+        InputError: when it is no mapping of columns, or its columns differ in length.
+
+    >>> count_rows({"a": [1, 2], "b": ["x", "y"]})
+    2
+    """
+    if not isinstance(columns, Mapping):
+        raise InputError(
+            f"A batch is a dict of columns, not {type(columns).__name__}: give {{'prompt': [...], ...}}, "
+            "or use align_prompt for one prompt."
+        )
+    lengths = {}
+    for name, column in columns.items():
+        if isinstance(column, str | bytes | Mapping) or not isinstance(column, Sized):
+            raise InputError(
+                f"Column {name!r} is {type(column).__name__}: give a list of values, one a row "
+                "(in Hugging Face datasets: map with batched=True)."
+            )
+        lengths[name] = len(column)
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+        raise InputError(f"The columns differ in length: {told} rows. Give one value a row in each.")
+    return next(iter(lengths.values()), 0)
+
+
+def read_column(columns: Mapping[str, Any], name: str, option: str) -> list[Any]:
+    """One column as a list of plain values.
+
+    Args:
+        columns: the batch.
+        name: which column.
+        option: which argument named it, for the message.
+
+    Raises:
+        InputError: when there is no such column.
+    """
+    if name not in columns:
+        none = "" if option == "prompt_column" else f", or {option}=None when there is none"
+        raise InputError(
+            f"There is no column {name!r}: name one with {option}={none}. {did_you_mean(name, columns)}"
+        )
+    column = columns[name]
+    return [plain(value) for value in (column.to_pylist() if hasattr(column, "to_pylist") else column)]
+
+
+def plain(value: Any) -> Any:
+    """A value in Python's own types: arrays become lists, subclasses of str become str, NaN becomes None.
+
+    >>> import numpy as np
+    >>> plain({"role": np.str_("user"), "content": np.array(["a", None], dtype=object)})
+    {'role': 'user', 'content': ['a', None]}
+    """
+    if isinstance(value, str):
+        return str.__str__(value)  # an enum's own __str__ may say something else
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, float) and math.isnan(value):
+        return None  # how pandas writes a missing text
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(item) for item in value]
+    return value
