@@ -14,17 +14,23 @@ together, so that ten equal answers of one cluster do not count as ten.
 """
 
 from phaseguard.stats.accuracy import Accuracy, clustered, clustered_by, wilson
+from phaseguard.stats.labelled import LabelledScan, scan_labelled
+from phaseguard.stats.paired import compare_paired, largest_gap
 from phaseguard.stats.period import PeriodScan, PeriodTest, scan_periods
 from phaseguard.stats.phases import PhaseComparison, compare_phases
 
 __all__ = [
     "Accuracy",
+    "LabelledScan",
     "PeriodScan",
     "PeriodTest",
     "PhaseComparison",
     "clustered",
     "clustered_by",
+    "compare_paired",
     "compare_phases",
+    "largest_gap",
+    "scan_labelled",
     "scan_periods",
     "wilson",
 ]
