@@ -15,6 +15,7 @@ import typer
 
 from phaseguard import __version__
 from phaseguard import cli_choices as choices
+from phaseguard.cli_agreement import agreement
 from phaseguard.cli_demo import demo, prior
 from phaseguard.cli_files import STDIN, Document, read_text, write_bytes
 from phaseguard.cli_lab import app as lab_app
@@ -40,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+lab_app.command()(agreement)
 lab_app.command()(prior)
 lab_app.command()(reproduce)
 app.add_typer(lab_app)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from phaseguard.cli_print import print_json, print_lines, print_rich
+from phaseguard.cli_progress import Steps
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: every figure with its interval.")]
 
@@ -24,6 +24,7 @@ def demo(
 ) -> None:
     """Compare the defences on a small model with a real compression kernel: offline, no GPU, no API key."""
     from phaseguard.lab.demo import STRATEGIES, run_demo  # noqa: PLC0415
+    from phaseguard.lab.manifest import leading_name  # noqa: PLC0415
     from phaseguard.lab.spec import make_spec  # noqa: PLC0415
     from phaseguard.lab.store import load_model  # noqa: PLC0415
     from phaseguard.lab.tasks import standard_tasks  # noqa: PLC0415
@@ -33,10 +34,9 @@ def demo(
 
         check_figure(plot)
     (task,) = standard_tasks((setting,))  # type: ignore[arg-type]
-    trained_for = "" if setting == "ask" else f"-{setting}"
-    name = model or f"{make_spec(scheme).scheme}{trained_for}-s0"
+    name = model or leading_name(make_spec(scheme), task.setting)
     loaded = load_model(name)
-    with _Steps(STRATEGIES) as steps:
+    with Steps(STRATEGIES, unit="strategies") as steps:
         found = run_demo(loaded, _label(name), task=task, n=questions, report=steps.done).to_dict()
     if plot is not None:
         from phaseguard.show.strategies import save_strategies  # noqa: PLC0415
@@ -77,7 +77,7 @@ def prior(
     from phaseguard.lab.spec import make_spec  # noqa: PLC0415
 
     models = trained_for(make_spec(scheme))
-    with _Steps(len(models)) as steps:
+    with Steps(len(models), unit="models") as steps:
         shapes = [shape.to_dict() for shape in find_prior(models, n=questions, report=steps.done)]
     if as_json:
         print_json(shapes)
@@ -85,34 +85,3 @@ def prior(
     from phaseguard.show.prior import render_prior  # noqa: PLC0415
 
     print_rich(render_prior(shapes))
-
-
-class _Steps:
-    """A progress bar over a known number of steps, on a terminal alone."""
-
-    def __init__(self, steps: int) -> None:
-        from rich.console import Console  # noqa: PLC0415
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
-
-        console = Console(stderr=True)
-        self._bar = Progress(
-            MofNCompleteColumn(),
-            BarColumn(),
-            TextColumn("{task.description}"),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=steps)
-
-    def __enter__(self) -> _Steps:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    @property
-    def done(self) -> Callable[[str], None]:
-        """Say that a step is done, by its name."""
-        return lambda name: self._bar.update(self._task, advance=1, description=name)

@@ -6,15 +6,14 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from phaseguard.cli_extras import for_training
 from phaseguard.cli_print import print_json, print_lines, print_rich, print_status
-from phaseguard.errors import InputError, MissingExtraError
-
-if TYPE_CHECKING:
-    from phaseguard.lab.train import Progress
+from phaseguard.cli_progress import Steps
+from phaseguard.errors import InputError
 
 app = typer.Typer(
     name="lab",
@@ -70,18 +69,22 @@ def train(
     target = Path(output)
     if not target.parent.is_dir():
         raise InputError(f"{output} cannot be written: there is no folder {target.parent}.")
-    try:
-        from phaseguard.lab.train import Recipe, train  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtraError("Training needs torch: pip install 'phaseguard[lab]'.") from error
+    with for_training():
+        from phaseguard.lab.train import Progress, Recipe, train  # noqa: PLC0415
     from phaseguard.lab.model import LabModel  # noqa: PLC0415
     from phaseguard.lab.store import save_model  # noqa: PLC0415
 
     checkpoint = target.with_name(f"{target.name}.checkpoint")
-    with _Bar(steps) as bar:
-        weights = train(
-            spec, Recipe(tasks, steps=steps, echoes=echoes), seed=seed, checkpoint=checkpoint, report=bar.show
-        )
+    with Steps(steps, every=500, unit="steps") as done:
+
+        def show(progress: Progress) -> None:
+            done.reached(
+                progress.step,
+                f"loss {progress.loss:.3f}, accuracy {progress.accuracy:.2f}, length {progress.share:.0%}",
+            )
+
+        recipe = Recipe(tasks, steps=steps, echoes=echoes)
+        weights = train(spec, recipe, seed=seed, checkpoint=checkpoint, report=show)
     command = shlex.join(["phaseguard", *sys.argv[1:]]).replace(output, target.name)
     told = {
         "command": command,
@@ -92,40 +95,6 @@ def train(
     }
     digest = save_model(target, LabModel(spec, weights), told)
     print_status(f"{output}: {sum(w.size for w in weights.values()):,} parameters, sha256 {digest}")
-
-
-class _Bar:
-    """A progress bar on a terminal, a line every 500 steps elsewhere."""
-
-    def __init__(self, steps: int) -> None:
-        from rich.console import Console  # noqa: PLC0415
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-        console = Console(stderr=True)
-        self._live = console.is_terminal
-        self._bar = Progress(
-            TextColumn("step {task.completed:.0f} of {task.total:.0f}"),
-            BarColumn(),
-            TextColumn("{task.description}"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not self._live,
-        )
-        self._task = self._bar.add_task("", total=steps)
-
-    def __enter__(self) -> _Bar:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def show(self, progress: Progress) -> None:
-        """Take one step."""
-        text = f"loss {progress.loss:.3f}, accuracy {progress.accuracy:.2f}, length {progress.share:.0%}"
-        self._bar.update(self._task, completed=progress.step, description=text)
-        if not self._live and progress.step % 500 == 0:
-            print_status(f"step {progress.step} of {progress.steps}: {text}")
 
 
 @app.command()

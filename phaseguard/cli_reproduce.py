@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from phaseguard.cli_extras import for_training
 from phaseguard.cli_print import print_json, print_rich, print_status
-from phaseguard.errors import InputError, MissingExtraError
+from phaseguard.cli_progress import Steps
+from phaseguard.errors import InputError
 
 if TYPE_CHECKING:
     from phaseguard.lab.study import Subject
@@ -44,7 +46,8 @@ def reproduce(
         if from_scratch:
             where = Path(folder) if folder else Path(stack.enter_context(tempfile.TemporaryDirectory()))
             found = _trained(found, where, steps, workers)
-        done = reproduce(found, questions=questions, workers=workers, report=_counter("examined", len(found)))
+        examined = stack.enter_context(Steps(len(found), every=1, unit="examined"))
+        done = reproduce(found, questions=questions, workers=workers, report=examined.done)
     told = {"questions": questions, "studies": [study.to_dict() for study in done]}
     if plot is not None:
         from phaseguard.show.period_figure import save_periods  # noqa: PLC0415
@@ -62,22 +65,9 @@ def reproduce(
 def _trained(found: tuple[Subject, ...], where: Path, steps: int, workers: int) -> tuple[Subject, ...]:
     if not where.is_dir():
         raise InputError(f"There is no folder {where}: make it, or give another with --folder.")
-    try:
+    with for_training():
         from phaseguard.lab.scratch import train_kinds  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtraError("Training needs torch: pip install 'phaseguard[lab]'.") from error
     from phaseguard.lab.reproduce import leading  # noqa: PLC0415
 
-    count = _counter("trained", len(leading(found)))
-    return train_kinds(found, where, steps=steps, workers=workers, report=count)
-
-
-class _counter:  # noqa: N801 - used like a function
-    """Says on stderr what is done, and how much there is."""
-
-    def __init__(self, verb: str, total: int) -> None:
-        self._verb, self._total, self._done = verb, total, 0
-
-    def __call__(self, name: str) -> None:
-        self._done += 1
-        print_status(f"{self._done} of {self._total} {self._verb}: {name}")
+    with Steps(len(leading(found)), every=1, unit="trained") as trained:
+        return train_kinds(found, where, steps=steps, workers=workers, report=trained.done)

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phaseguard.errors import InputError
-from phaseguard.lab.ask import Replies, ask
 from phaseguard.lab.cases import Case, draw_cases
 from phaseguard.lab.model import LabModel
 from phaseguard.lab.padded import calibrated
-from phaseguard.lab.strategies import Defender, Layout
+from phaseguard.lab.poll import Asked, Maker, Poll, ask_layouts, poll, poll_phases
+from phaseguard.lab.strategies import Defender
 from phaseguard.lab.tasks import Task
 from phaseguard.profiles import PhaseProfile
 from phaseguard.stats import Accuracy, clustered, clustered_by
 from phaseguard.voting import Ballot, Pending, Stop, decide, group, probable, settled
 
 CALIBRATION_SEED, SEED = 11, 12  # texts that strengths are measured on are not those they are tried on
-STRATEGIES = 12  # rows of the comparison
+STRATEGIES = 15  # rows of the comparison
 SURE = 0.9  # an answer with this probability needs no second call
 
 
@@ -91,6 +91,15 @@ def _row_dict(row: Row) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    answer: str
+    calls: int
+
+
+_Rule = Callable[[Sequence[Ballot]], _Verdict]
+
+
 class _Bench:
     """The prompts, the model, and what was found so far."""
 
@@ -101,18 +110,20 @@ class _Bench:
         self._phases = np.array([case.phase(self._period) for case in cases])
         self._expected = np.stack([case.answer for case in cases])
 
-    def single(self, name: str, make: Callable[[Case], Layout]) -> Row:
+    def single(self, name: str, make: Maker) -> Row:
         """A strategy of one call."""
-        return self.of(name, *self.asked(make))
+        return self.of(name, ask_layouts(self.model, self.cases, make))
 
-    def of(self, name: str, layouts: Sequence[Layout], replies: Replies) -> Row:
+    def of(self, name: str, asked: Asked) -> Row:
         """The row of a strategy of one call that was asked already."""
-        return self.row(name, replies.right(self._expected), 1.0, [layout.added for layout in layouts])
+        return self.row(name, asked.replies.right(self._expected), 1.0, asked.added)
 
-    def asked(self, make: Callable[[Case], Layout]) -> tuple[list[Layout], Replies]:
-        """Lay out every prompt and ask the model."""
-        layouts = [make(case) for case in self.cases]
-        return layouts, ask(self.model, [layout.ids for layout in layouts], self._expected.shape[1])
+    def voted(self, name: str, asked: Poll, rule: _Rule) -> Row:
+        """The row of a strategy of several calls."""
+        verdicts = [rule(ballots) for ballots in asked.ballots()]
+        right = asked.right([verdict.answer for verdict in verdicts])
+        added = [tokens for one in asked.asked for tokens in one.added]
+        return self.row(name, right, float(np.mean([verdict.calls for verdict in verdicts])), added)
 
     def row(self, name: str, right: NDArray[np.bool_], calls: float, added: Sequence[int]) -> Row:
         """Accuracy over all prompts and by the answer's raw phase."""
@@ -125,9 +136,9 @@ class _Bench:
         defender = self.defender
         yield self.single("raw", defender.raw)
         yield self.single("normalize only", defender.normalized)
-        aligned, replies = self.asked(defender.aligned)
-        yield self.of("aligned", aligned, replies)
-        pads = iter([layout.added for layout in aligned])
+        aligned = ask_layouts(self.model, self.cases, defender.aligned)
+        yield self.of("aligned", aligned)
+        pads = iter(aligned.added)
         yield self.single(
             "as many pads, anywhere (control)", lambda c: defender.shuffled(c, next(pads), self._rng)
         )
@@ -138,41 +149,32 @@ class _Bench:
         yield from self._votes()
 
     def _votes(self) -> Iterator[Row]:
-        order = self.defender.order
-        asked = [self.asked(partial(self.defender.at_phase, phase=phase)) for phase in order]
-        rules = {
-            f"vote over {len(order)}": _whole_vote,
-            f"vote over {len(order)}, stopped when decided": _settled_vote,
-            f"most probable of {len(order)}": _most_probable,
-            f"most probable, stopped at {SURE:.0%}": _probable_enough,
-        }
-        ballots = [self._ballots(asked, row) for row in range(len(self.cases))]
-        added = [layout.added for layouts, _ in asked for layout in layouts]
-        for name, rule in rules.items():
-            verdicts = [rule(mine) for mine in ballots]
-            right = np.array([v.answer == _spell(e) for v, e in zip(verdicts, self._expected, strict=True)])
-            yield self.row(name, right, float(np.mean([v.calls for v in verdicts])), added)
+        asked = poll_phases(self.model, self.defender, self.cases)
+        layouts = len(asked.asked)
+        yield self.voted(f"vote over {layouts}", asked, _whole_vote)
+        yield from self._same_phase(layouts)
+        yield self.voted(f"vote over {layouts}, stopped when decided", asked, _settled_vote)
+        yield self.voted(f"most probable of {layouts}", asked, _most_probable)
+        yield self.voted(f"most probable, stopped at {SURE:.0%}", asked, _probable_enough)
 
-    def _ballots(self, asked: Sequence[tuple[list[Layout], Replies]], row: int) -> list[Ballot]:
-        return [
-            Ballot(
-                number,
-                _spell(replies.answers[row]),
-                phase=layouts[row].phase,
-                probability=min(1.0, float(replies.probability[row])),
-            )
-            for number, (layouts, replies) in enumerate(asked)
-        ]
+    def _same_phase(self, layouts: int) -> Iterator[Row]:
+        """Controls for the vote: as many calls and different prompts, but the answer keeps its phase.
 
-
-def _spell(answer: NDArray[np.int64]) -> str:
-    return " ".join(f"word{word}" for word in answer.tolist())
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    answer: str
-    calls: int
+        The model is deterministic, so the prompts must differ; they do by 0, 1, 2, ... whole periods of pads.
+        In front of the prompt these leave every word its phase and its neighbours, so that nothing but the
+        number of calls differs from "normalize only". In front of the record they also thin out its chunks,
+        which helps or harms alone: that vote is to be compared with the row behind it, the best of its
+        layouts asked once, chosen in hindsight.
+        """
+        defender = self.defender
+        front = [partial(defender.same_phase, periods=periods) for periods in range(layouts)]
+        thinned = [partial(defender.same_phase_thinned, periods=periods) for periods in range(layouts)]
+        asked = poll(self.model, self.cases, front)
+        yield self.voted(f"vote over {layouts}, one phase (control)", asked, _whole_vote)
+        asked = poll(self.model, self.cases, thinned)
+        yield self.voted("the same, pads at the record (control)", asked, _whole_vote)
+        alone = [self.of("the best of these alone (control)", one) for one in asked.asked]
+        yield max(alone, key=lambda row: row.accuracy.mean)
 
 
 def _whole_vote(ballots: Sequence[Ballot]) -> _Verdict:

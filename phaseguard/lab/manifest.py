@@ -16,7 +16,7 @@ from phaseguard.lab.measure import by_phase
 from phaseguard.lab.model import LabModel
 from phaseguard.lab.spec import Spec
 from phaseguard.lab.store import WEIGHTS, about, digest, load_file, load_model, shipped
-from phaseguard.lab.tasks import Task
+from phaseguard.lab.tasks import Setting, Task
 
 QUESTIONS, SEED = 4000, 1
 LICENCE = "Apache-2.0"
@@ -72,6 +72,22 @@ def trained_for(spec: Spec) -> dict[str, tuple[LabModel, tuple[Task, ...]]]:
     if not found:
         raise InputError(f"No shipped model is of scheme {spec.scheme!r}: see `phaseguard lab models`.")
     return found
+
+
+def leading_name(spec: Spec, setting: Setting) -> str:
+    """The shipped model that stands for a scheme in a setting: that of seed 0.
+
+    Raises:
+        InputError: when none was trained for that.
+
+    >>> from phaseguard.lab.spec import SCHEMES
+    >>> leading_name(SCHEMES["csa4"], "ask"), leading_name(SCHEMES["csa4"], "records")
+    ('csa4-s0', 'csa4-records-s0')
+    """
+    name = f"{spec.scheme}{'' if setting == 'ask' else f'-{setting}'}-s0"
+    if name not in shipped():
+        raise InputError(f"No shipped model is {name!r}: see `phaseguard lab models`, or train one.")
+    return name
 
 
 def build(folder: Path) -> dict[str, Any]:

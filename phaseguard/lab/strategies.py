@@ -103,6 +103,19 @@ class Defender:
         phase = (case.value + added * (at <= case.start)) % self.profile.period
         return Layout(np.insert(ids, at, np.full(added, PAD)), added, phase)
 
+    def same_phase(self, case: Case, periods: int) -> Layout:
+        """Another prompt where no word changes phase or neighbours: whole periods of pads in front."""
+        return self._periods(case, periods, 0)
+
+    def same_phase_thinned(self, case: Case, periods: int) -> Layout:
+        """The answer on its own phase, with whole periods of pads directly in front of the asked record."""
+        return self._periods(case, periods, case.start)
+
+    def _periods(self, case: Case, periods: int, at: int) -> Layout:
+        added = periods * self.profile.period
+        ids = self.normalized(case).ids
+        return Layout(np.insert(ids, at, np.full(added, PAD)), added, case.value % self.profile.period)
+
     def _align(self, case: Case, **options: Any) -> Layout:
         defaults: dict[str, Any] = {
             "key_passages": [case.record],

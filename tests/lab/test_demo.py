@@ -10,11 +10,11 @@ import pytest
 
 from phaseguard.errors import InputError
 from phaseguard.lab.cases import Case, draw_cases
-from phaseguard.lab.demo import STRATEGIES, Demo, run_demo
+from phaseguard.lab.demo import STRATEGIES, Demo, Row, run_demo
 from phaseguard.lab.padded import calibrated
 from phaseguard.lab.store import load_model
 from phaseguard.lab.strategies import Defender, Layout
-from phaseguard.lab.tasks import PAD, Task
+from phaseguard.lab.tasks import PAD, Task, standard_tasks
 from phaseguard.show.strategies import render_strategies, save_strategies
 
 
@@ -49,6 +49,8 @@ def test_layouts_keep_every_word_and_say_where_the_answer_stands(
         defender.aligned_isolated,
         lambda case: defender.at_phase(case, 2),
         lambda case: defender.shuffled(case, 3, np.random.default_rng(0)),
+        lambda case: defender.same_phase(case, 2),
+        lambda case: defender.same_phase_thinned(case, 3),
     ]
     for case in cases:
         plain = [*case.context.tolist(), *case.asked.tolist()]
@@ -67,6 +69,19 @@ def test_aligned_answers_stand_on_the_strongest_phase(defender: Defender, cases:
     for phase in range(4):
         assert {defender.at_phase(case, phase).phase for case in cases} == {phase}
     assert len({defender.raw(case).phase for case in cases}) == 4
+
+
+def test_controls_of_the_vote_differ_by_whole_periods_alone(
+    defender: Defender, cases: tuple[Case, ...]
+) -> None:
+    for case in cases:
+        plain = defender.normalized(case)
+        for periods in range(4):
+            moved, thinned = defender.same_phase(case, periods), defender.same_phase_thinned(case, periods)
+            assert moved.phase == thinned.phase == plain.phase
+            assert moved.added == thinned.added == 4 * periods
+            assert moved.ids.tolist() == [PAD] * 4 * periods + plain.ids.tolist()
+            assert set(np.flatnonzero(thinned.ids == PAD)) == set(range(case.start, case.start + 4 * periods))
 
 
 def test_pads_stand_directly_in_front_of_the_asked_record(
@@ -115,6 +130,12 @@ def test_rows_are_what_they_say(demo: Demo) -> None:
     whole, early = rows["vote over 4"], rows["vote over 4, stopped when decided"]
     assert (whole.accuracy, whole.by_phase) == (early.accuracy, early.by_phase), "stopping changes no answer"
     assert rows["raw"].accuracy.mean < rows["aligned"].accuracy.mean
+    control = rows["vote over 4, one phase (control)"]
+    thinned = rows["the same, pads at the record (control)"]
+    assert (control.calls, control.tokens) == (thinned.calls, thinned.tokens) == (4, 6)
+    alone = rows["the best of these alone (control)"]
+    assert alone.calls == 1
+    assert alone.tokens in {0, 4, 8, 12}
 
 
 def test_equal_seeds_give_equal_figures(demo: Demo) -> None:
@@ -153,3 +174,34 @@ def test_the_readme_shows_what_the_demo_prints() -> None:
     assert rows["aligned"].accuracy.mean > 0.95
     assert rows["aligned and isolated"].worst.mean >= 0.985
     assert rows["aligned and isolated"].tokens <= 8
+    assert_controls_gain_nothing(rows)
+
+
+def assert_controls_gain_nothing(rows: dict[str, Row]) -> None:
+    """A vote within one phase reaches what one call does, a vote over the phases reaches more."""
+    vote, control = rows["vote over 4"].accuracy, rows["vote over 4, one phase (control)"].accuracy
+    assert control.mean == pytest.approx(rows["normalize only"].accuracy.mean, abs=0.01)
+    thinned, alone = (
+        rows[name].accuracy
+        for name in ("the same, pads at the record (control)", "the best of these alone (control)")
+    )
+    assert thinned.mean <= alone.mean + 0.005
+    assert vote.low > max(control.high, thinned.high)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "vote", "most_probable"), [("chunk4-records-s0", 0.95, 0.99), ("csa4-records-s0", 0.87, 0.94)]
+)
+def test_votes_on_records_under_load_reach_their_bars(model: str, vote: float, most_probable: float) -> None:
+    (task,) = standard_tasks(("records",))
+    found = run_demo(load_model(model), model, task=task)
+    rows = {row.name: row for row in found.rows}
+    whole, early = rows["vote over 4"], rows["vote over 4, stopped when decided"]
+    assert whole.accuracy.mean >= vote
+    assert (early.accuracy, early.by_phase) == (whole.accuracy, whole.by_phase), "the same answers"
+    assert early.calls <= 3.5
+    sure = rows["most probable, stopped at 90%"]
+    assert sure.accuracy.mean >= most_probable
+    assert sure.calls <= 1.6
+    assert_controls_gain_nothing(rows)
