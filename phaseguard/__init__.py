@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from phaseguard.align import AlignedPrompt, PassageSpan, Report, align_prompt, inspect_prompt
     from phaseguard.ensemble import Ensemble, Verdict
     from phaseguard.errors import PhaseGuardError
+    from phaseguard.guard import PhaseGuard
     from phaseguard.profiles import PhaseProfile, list_profiles, load_profile
     from phaseguard.text import Edit, Span
     from phaseguard.tokens import load_tokenizer
@@ -22,6 +23,7 @@ __all__ = [
     "Edit",
     "Ensemble",
     "PassageSpan",
+    "PhaseGuard",
     "PhaseGuardError",
     "PhaseProfile",
     "Report",
@@ -38,6 +40,7 @@ _MODULES = {
     "align": ("AlignedPrompt", "PassageSpan", "Report", "align_prompt", "inspect_prompt"),
     "ensemble": ("Ensemble", "Verdict"),
     "errors": ("PhaseGuardError",),
+    "guard": ("PhaseGuard",),
     "profiles": ("PhaseProfile", "list_profiles", "load_profile"),
     "text": ("Edit", "Span"),
     "tokens": ("load_tokenizer",),

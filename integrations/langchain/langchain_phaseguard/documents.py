@@ -1,0 +1,116 @@
+"""Documents on their way into a prompt: normalized copies, marked as key passages of the running request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+from uuid import UUID
+
+from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
+from phaseguard import PhaseGuard
+from pydantic import ConfigDict, Field
+
+from langchain_phaseguard.requests import current_request, mark
+
+
+def guarded_documents(
+    documents: Sequence[Document],
+    guard: PhaseGuard,
+    *,
+    query: str | None = None,
+    top: int | None = None,
+    request: UUID | None = None,
+) -> list[Document]:
+    """Normalized copies of documents, marked for the layer that aligns the final prompt.
+
+    Ids, metadata and their order stay; the documents given are not changed, nested metadata included.
+
+    Args:
+        documents: as retrieved, the most relevant first.
+        guard: the application's guard.
+        query: what they were retrieved for.
+        top: mark only the first so many; None marks all.
+        request: the running request; None finds it.
+
+    >>> made = guarded_documents([Document("The code is A-17.   ", id="7")], PhaseGuard())
+    >>> made[0].page_content, made[0].id
+    ('The code is A-17.', '7')
+    """
+    made = [
+        document.model_copy(
+            update={
+                "page_content": guard.normalize(document.page_content),
+                "metadata": deepcopy(document.metadata),
+            }
+        )
+        for document in documents
+    ]
+    marked = [text for document in made[:top] if (text := document.page_content.strip())]
+    if marked:
+        mark(guard, marked, query, request or current_request())
+    return made
+
+
+def guard_documents(
+    guard: PhaseGuard, *, top: int | None = None
+) -> Callable[[Sequence[Document]], list[Document]]:
+    """The same as a function of documents alone, for a chain: ``retriever | guard_documents(guard)``.
+
+    >>> from langchain_core.runnables import RunnableLambda
+    >>> step = RunnableLambda(lambda query: [Document(query)]) | guard_documents(PhaseGuard())
+    >>> step.invoke("Where is A-17?")[0].page_content
+    'Where is A-17?'
+    """
+
+    def guard_documents(documents: Sequence[Document]) -> list[Document]:
+        return guarded_documents(documents, guard, top=top)
+
+    return guard_documents
+
+
+class PhaseGuardDocumentCompressor(BaseDocumentCompressor):
+    """Normalizes and marks documents; for ``ContextualCompressionRetriever`` and pipelines. Drops none.
+
+    >>> compressor = PhaseGuardDocumentCompressor(guard=PhaseGuard())
+    >>> [d.page_content for d in compressor.compress_documents([Document("A-17  ")], "code?")]
+    ['A-17']
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    guard: PhaseGuard = Field(exclude=True)
+    top: int | None = None
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Any = None
+    ) -> list[Document]:
+        """Normalized copies, in the order given."""
+        request = current_request(callbacks=callbacks)
+        return guarded_documents(documents, self.guard, query=query, top=self.top, request=request)
+
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Any = None
+    ) -> list[Document]:
+        """The same; nothing is waited for."""
+        return self.compress_documents(documents, query, callbacks)
+
+
+class PhaseGuardDocumentTransformer(BaseDocumentTransformer):
+    """Normalizes and marks documents, where a transformer is asked for.
+
+    >>> transformer = PhaseGuardDocumentTransformer(PhaseGuard())
+    >>> [d.page_content for d in transformer.transform_documents([Document("A-17  ")])]
+    ['A-17']
+    """
+
+    def __init__(self, guard: PhaseGuard, *, top: int | None = None) -> None:
+        self.guard, self.top = guard, top
+
+    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
+        """Normalized copies, in the order given; ``query=`` is what they were retrieved for."""
+        return guarded_documents(documents, self.guard, query=kwargs.get("query"), top=self.top)
+
+    async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
+        """The same; nothing is waited for."""
+        return self.transform_documents(documents, **kwargs)

@@ -1,0 +1,38 @@
+"""Aligning the very payload that a chat model of the OpenAI family sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from phaseguard import PhaseGuard
+from pydantic import Field
+
+from langchain_phaseguard.requests import current_request
+
+
+class PhaseGuardMixin:
+    """Put in front of a chat model class with ``_get_request_payload``: aligns what goes over the wire.
+
+    Messages, tools, response format and the provider's own conversions are all in that payload, so indices are
+    exact. A payload without ``messages`` (the Responses API) is sent as it is.
+
+    Attributes:
+        guard: the application's guard; left out of serialized forms.
+    """
+
+    guard: PhaseGuard = Field(exclude=True)
+
+    def _get_request_payload(
+        self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)  # type: ignore[misc]
+        if "messages" not in payload:
+            return payload
+        return dict(self.guard.align_payload(payload, request=current_request()).prompt)
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {**super()._identifying_params, "phaseguard": repr(self.guard)}  # type: ignore[misc]
+
+    def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
+        return f"{super()._get_llm_string(stop=stop, **kwargs)}---{self.guard!r}"  # type: ignore[misc]

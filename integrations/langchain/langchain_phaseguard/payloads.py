@@ -1,0 +1,69 @@
+"""LangChain's messages and tools as an OpenAI-style payload, and aligned contents back in the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+
+def to_payload(
+    messages: Sequence[BaseMessage],
+    *,
+    tools: Iterable[Any] = (),
+    response_format: Any = None,
+    model: str | None = None,
+) -> dict[str, Any]:
+    """What an OpenAI-compatible endpoint would be sent; one entry a message.
+
+    >>> from langchain_core.messages import HumanMessage
+    >>> to_payload([HumanMessage("hi")], model="deepseek-v4-flash")["messages"]
+    [{'role': 'user', 'content': 'hi'}]
+    """
+    payload: dict[str, Any] = {"messages": [_to_openai(message) for message in messages]}
+    converted = [tool if _is_openai_tool(tool) else convert_to_openai_tool(tool) for tool in tools]
+    if converted:
+        payload["tools"] = converted
+    if response_format is not None:
+        payload["response_format"] = response_format
+    if model is not None:
+        payload["model"] = model
+    return payload
+
+
+def _is_openai_tool(tool: Any) -> bool:
+    return isinstance(tool, Mapping) and "function" in tool
+
+
+def _to_openai(message: BaseMessage) -> dict[str, Any]:
+    form = "string" if isinstance(message.content, str) else "block"
+    (made,) = convert_to_openai_messages([message], text_format=form)  # type: ignore[arg-type]
+    return dict(made)
+
+
+def with_contents(messages: Sequence[BaseMessage], aligned: Sequence[Mapping[str, Any]]) -> list[BaseMessage]:
+    """Copies of the messages with the aligned texts; a message whose text did not change is the same object.
+
+    >>> from langchain_core.messages import HumanMessage
+    >>> with_contents([HumanMessage("hi")], [{"role": "user", "content": "ho"}])[0].content
+    'ho'
+    """
+    return [_with_content(one, made["content"]) for one, made in zip(messages, aligned, strict=True)]
+
+
+def _with_content(message: BaseMessage, aligned: Any) -> BaseMessage:
+    old = message.content
+    if isinstance(old, str):
+        new: Any = old if aligned is None else aligned
+    else:
+        texts = iter(block["text"] for block in aligned or () if block.get("type") == "text")
+        new = [_with_text(block, texts) for block in old]
+    return message if new == old else message.model_copy(update={"content": new})
+
+
+def _with_text(block: str | dict[str, Any], texts: Any) -> str | dict[str, Any]:
+    if isinstance(block, str):
+        return str(next(texts, block))
+    return {**block, "text": next(texts, block["text"])} if block.get("type") == "text" else block

@@ -1,0 +1,6 @@
+"""phaseguard for LlamaIndex. The postprocessor normalizes and marks; the LLM layer, which sees the final prompt, aligns."""
+
+from llama_index.postprocessor.phaseguard.llms import PhaseGuardFunctionCallingLLM, PhaseGuardLLM, guard_llm
+from llama_index.postprocessor.phaseguard.nodes import PhaseGuardPostprocessor
+
+__all__ = ["PhaseGuardFunctionCallingLLM", "PhaseGuardLLM", "PhaseGuardPostprocessor", "guard_llm"]
