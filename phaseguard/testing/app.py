@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from phaseguard.errors import MissingExtraError, PhaseGuardError
+from phaseguard.errors import InputError, MissingExtraError, PhaseGuardError
 from phaseguard.testing.calls import Call, CallLog
 from phaseguard.testing.checks import Rules, check_body, check_chat, check_context, check_legacy
-from phaseguard.testing.completion import Completion, Engine
+from phaseguard.testing.completion import CHAT, LEGACY, Completion, Engine
 from phaseguard.testing.faults import Fault
 from phaseguard.testing.stream import DONE, chat_events, event, legacy_events
 from phaseguard.testing.wire import Head, Json, Refusal, chat, legacy, models
@@ -28,7 +28,8 @@ except ImportError as error:
 _MOST_BYTES = 1 << 30
 _BACKLOG = 4096  # a thousand clients may connect at once
 _THREADS = 8
-CHAT, LEGACY, MODELS = "/v1/chat/completions", "/v1/completions", "/v1/models"
+_PATIENCE = 0.01  # seconds that closing waits for answers; aiohttp takes 0 for ever
+MODELS = "/v1/models"
 
 
 @dataclass
@@ -50,12 +51,8 @@ class Service:
     async def run(self, started: Callable[[int], None], stop: asyncio.Event) -> None:
         """Serve on a free port of the loopback interface until ``stop`` is set."""
         app = web.Application(client_max_size=_MOST_BYTES)
-        app.router.add_post(CHAT, self.handle)
-        app.router.add_post(LEGACY, self.handle)
-        app.router.add_get(MODELS, self.handle)
-        app.router.add_get(MODELS + "/{name:.+}", self.handle)
-        app.router.add_route("*", "/{rest:.*}", self.handle)
-        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.0)
+        app.router.add_route("*", "/{path:.*}", self.handle)
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_PATIENCE)
         self.threads = ThreadPoolExecutor(_THREADS, "phaseguard-testing")
         try:
             await runner.setup()
@@ -65,7 +62,7 @@ class Service:
         finally:
             self.closing = True
             await runner.cleanup()
-            self.threads.shutdown(wait=False, cancel_futures=True)
+            self.threads.shutdown(cancel_futures=True)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Record a request and answer it."""
@@ -74,14 +71,26 @@ class Service:
         call = self.log.add(request.path, body if isinstance(body, dict) else {}, request.headers)
         async with self._answering(call):
             try:
-                self.rules.check_key(request.headers.get("Authorization"))
-                fault = self.faults(call) if self.faults else None
-                if request.path not in {CHAT, LEGACY}:
-                    return web.json_response(self._listed(request))
-                check_body(body)
-                return await self._answer(request, call, fault)
+                return await self._respond(request, call, body)
             except Refusal as refusal:
-                return web.json_response(refusal.body, status=refusal.status, headers=refusal.headers)
+                said = refusal
+            except ConnectionError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a fault of this server's is told as an API tells it
+                said = Refusal(500, f"{type(error).__name__}: {error}", kind="server_error")
+            return web.json_response(said.body, status=said.status, headers=said.headers)
+
+    async def _respond(self, request: web.Request, call: Call, body: object) -> web.StreamResponse:
+        self.rules.check_key(request.headers.get("Authorization"))
+        if request.path not in {CHAT, LEGACY}:
+            return web.json_response(self._listed(request.path))
+        if request.method != "POST":
+            raise Refusal(405, f"Not allowed to {request.method} on {request.path}: use POST.")
+        fault = self.faults(call) if self.faults else None
+        if not isinstance(fault, Fault | None):
+            raise InputError(f"faults gave a {type(fault).__name__}: let it give a Fault or None.")
+        check_body(body)
+        return await self._answer(request, call, fault)
 
     @asynccontextmanager
     async def _answering(self, call: Call) -> AsyncIterator[None]:
@@ -93,12 +102,13 @@ class Service:
                     self.log.drop(call)
                 raise
 
-    def _listed(self, request: web.Request) -> Json:
-        name = request.match_info.get("name")
-        if request.path == MODELS:
+    def _listed(self, path: str) -> Json:
+        """The models, or one of them."""
+        if path == MODELS:
             return models(self.rules.models)
-        if name is None:
-            raise Refusal(404, f"Unknown request URL: {request.method} {request.path}.", "unknown_url")
+        name = path.removeprefix(f"{MODELS}/")
+        if name == path:
+            raise Refusal(404, f"Unknown request URL: {path}.", "unknown_url")
         self.rules.check_model(name)
         (listed,) = models([name])["data"]
         made: Json = listed
@@ -142,12 +152,15 @@ class Service:
             else:
                 loop = asyncio.get_running_loop()
                 given = await loop.run_in_executor(self.threads, self.engine.reply, body, path)
-            return await given if inspect.isawaitable(given) else given
+            completion = await given if inspect.isawaitable(given) else given
+            if not isinstance(completion, Completion):
+                raise TypeError(f"reply gave a {type(completion).__name__}, no Completion")  # noqa: TRY301
         except PhaseGuardError as error:
             raise Refusal(400, str(error)) from error
         except Exception as error:
             said = f"The engine raised {type(error).__name__}: {error}"
             raise Refusal(500, said, kind="server_error") from error
+        return completion
 
 
 def _parsed(raw: bytes) -> Any:
@@ -189,7 +202,6 @@ async def _stream(request: web.Request, bodies: list[Json], fault: Fault | None)
     if kind == "not-json":
         await response.write(b'data: {"choices": [\n\n')
     await response.write(DONE)
-    await response.write_eof()
     return response
 
 

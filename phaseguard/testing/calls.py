@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from phaseguard.errors import InputError
-
 _SECRET = frozenset({"authorization", "proxy-authorization", "api-key", "x-api-key", "cookie"})
 HIDDEN = "(hidden)"
 
@@ -84,15 +82,14 @@ class CallLog:
         with self._changed:
             self._dropped.append(call.number)
 
-    def reset(self) -> None:
-        """Forget all calls.
+    def reset(self, timeout: float) -> None:
+        """Forget all calls, once no request is being answered.
 
         Raises:
-            InputError: while a request is being answered.
+            TimeoutError: as :meth:`wait_idle`.
         """
+        self.wait_idle(timeout)
         with self._changed:
-            if self._open:
-                raise InputError(f"{self._open} requests are being answered: wait for them before reset().")
             self._calls.clear()
             self._dropped.clear()
             self._most_open = 0

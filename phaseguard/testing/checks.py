@@ -10,6 +10,8 @@ from typing import Any
 from phaseguard.testing.completion import Completion
 from phaseguard.testing.wire import Refusal
 
+MOST_TOP = 20  # the most alternatives a place that OpenAI gives
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -55,6 +57,7 @@ def check_chat(body: Mapping[str, Any]) -> None:
     if body.get("top_logprobs") is not None and not body.get("logprobs"):
         said = "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled."
         raise Refusal(400, said, param="top_logprobs")
+    _check_count(body, "top_logprobs", MOST_TOP)
     _check_numbers(body)
 
 
@@ -66,17 +69,24 @@ def check_legacy(body: Mapping[str, Any]) -> tuple[str, ...]:
         raise Refusal(400, "'prompt' must be a string or a list of strings.", param="prompt")
     if body.get("stream") and len(prompts) > 1:
         raise Refusal(400, "This server streams one prompt at a time.", param="prompt")
+    _check_count(body, "logprobs", MOST_TOP)
     _check_numbers(body)
     return tuple(prompts)
 
 
 def _check_numbers(body: Mapping[str, Any]) -> None:
-    if body.get("n") not in {None, 1}:
+    if body.get("n") not in (None, 1):
         raise Refusal(400, "This server gives one choice: leave n at 1.", param="n")
     for name in ("max_tokens", "max_completion_tokens"):
-        most = body.get(name)
-        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
-            raise Refusal(400, f"{name!r} must be a whole number from 0.", param=name)
+        _check_count(body, name)
+
+
+def _check_count(body: Mapping[str, Any], name: str, most: int | None = None) -> None:
+    given = body.get(name)
+    whole = isinstance(given, int) and not isinstance(given, bool)
+    if given is not None and not (whole and 0 <= given <= (given if most is None else most)):
+        limit = "from 0" if most is None else f"from 0 to {most}"
+        raise Refusal(400, f"{name!r} must be a whole number {limit}.", param=name)
 
 
 def check_context(completions: Sequence[Completion], body: Mapping[str, Any], context: int | None) -> None:

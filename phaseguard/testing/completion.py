@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from phaseguard.errors import InputError
 
+CHAT, LEGACY = "/v1/chat/completions", "/v1/completions"
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:

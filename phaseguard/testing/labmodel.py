@@ -19,13 +19,12 @@ from phaseguard.lab.model import LabModel
 from phaseguard.lab.store import load_model
 from phaseguard.lab.tasks import FIRST_FORM, FIRST_VALUE, PAD, Ints
 from phaseguard.lab.words import END, WordTokenizer, write
-from phaseguard.testing.completion import Completion, Echo
+from phaseguard.testing.checks import MOST_TOP
+from phaseguard.testing.completion import LEGACY, Completion, Echo
 from phaseguard.voting import answer_probability
 
 _TOKENIZER = WordTokenizer()
 _RENDERER = PlainRenderer()
-_TOP = 20  # the most that OpenAI gives
-LEGACY = "/v1/completions"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +94,7 @@ class _Reader:
 
 def _top(row: NDArray[np.float64], without: str = "") -> dict[str, float]:
     """The most probable words as text, less what the text of an answer does not end with."""
-    best = np.argsort(-row, kind="stable")[:_TOP].tolist()
+    best = np.argsort(-row, kind="stable")[:MOST_TOP].tolist()
     return {write([word]).removesuffix(without): float(row[word]) for word in best}
 
 

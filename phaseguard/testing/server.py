@@ -89,7 +89,7 @@ class Server:
         self._thread.start()
         try:
             self._started = ready.result()
-        except BaseException:
+        except Exception:
             self._thread = None
             raise
         return self
@@ -136,13 +136,13 @@ class Server:
         """
         self._log.wait_idle(timeout)
 
-    def reset(self) -> None:
-        """Forget all calls; numbers start at 0 again.
+    def reset(self, timeout: float = 10.0) -> None:
+        """Forget all calls once none is being answered; numbers start at 0 again.
 
         Raises:
-            InputError: while a request is being answered.
+            TimeoutError: as :meth:`wait_idle`.
         """
-        self._log.reset()
+        self._log.reset(timeout)
 
 
 def _run(
@@ -159,7 +159,7 @@ def _run(
 
     try:
         asyncio.run(main())
-    except BaseException as error:
+    except Exception as error:
         if ready.done():
             raise
         ready.set_exception(error)
