@@ -1,35 +1,18 @@
-"""An on-device model as what an ensemble asks, and its calibrated profile."""
+"""Calibrated profiles of on-device models, and prompts for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
-import numpy as np
-
-from phaseguard.ensemble import Answer
-from phaseguard.lab.ask import ask
 from phaseguard.lab.cases import Case, draw_cases
 from phaseguard.lab.padded import calibrated
 from phaseguard.lab.store import load_model
 from phaseguard.lab.tasks import Task
-from phaseguard.lab.words import WordTokenizer, write
+from phaseguard.lab.words import WordTokenizer
 from phaseguard.profiles import PhaseProfile
 
 TOKENIZER = WordTokenizer()
 LOAD = Task("records", records=24)
-
-
-def asker(name: str) -> Callable[[str], Answer]:
-    """A function from a prompt to what the model answers, with its probability."""
-    model = load_model(name)
-
-    def answer(prompt: str) -> Answer:
-        ids = TOKENIZER.encode(prompt).ids.astype(np.int64)
-        replies = ask(model, [ids])
-        return Answer(write(replies.answers[0]).strip(), min(1.0, float(replies.probability[0])), tokens=1)
-
-    return answer
 
 
 @lru_cache

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from phaseguard.ensemble import Ensemble, Verdict
-from tests.ensemble.labmodel import LOAD, TOKENIZER, asker, cases, profile_of
+from phaseguard.testing import lab_ask
+from tests.ensemble.labmodel import LOAD, TOKENIZER, cases, profile_of
 
 CASES = cases(LOAD, 60)
 
 
 def verdicts(name: str, *, isolate: Any = "auto", **more: Any) -> list[Verdict]:
     chosen = {"profile": profile_of(name, LOAD), "tokenizer": TOKENIZER, "isolate": isolate}
-    ensemble = Ensemble(asker(name), **chosen, **more)
+    ensemble = Ensemble(lab_ask(name), **chosen, **more)
     return [ensemble.ask(c.prompt, key_passages=[c.record], answer=c.answer_text) for c in CASES]
 
 
@@ -67,7 +68,7 @@ def test_every_vote_is_proven_and_says_where_its_answer_stood() -> None:
 
 def test_plain_models_answer_the_same_in_threads() -> None:
     chosen: dict[str, Any] = {"profile": profile_of("csa4-s0", LOAD), "tokenizer": TOKENIZER}
-    ensemble = Ensemble(asker("csa4-s0"), **chosen, clock=lambda: 0.0)
+    ensemble = Ensemble(lab_ask("csa4-s0"), **chosen, clock=lambda: 0.0)
     for case in CASES[:5]:
         where: Any = {"key_passages": [case.record], "answer": case.answer_text}
         one, other = ensemble.ask(case.prompt, **where), asyncio.run(ensemble.aask(case.prompt, **where))
