@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from phaseguard import __version__
+from phaseguard import __version__, cli_batch
 from phaseguard import cli_choices as choices
 from phaseguard.cli_agreement import agreement
 from phaseguard.cli_demo import demo, prior
@@ -46,6 +46,7 @@ lab_app.command()(prior)
 lab_app.command()(reproduce)
 app.add_typer(lab_app)
 app.command(epilog=_EXITS)(demo)
+app.command(epilog=cli_batch.EPILOG)(cli_batch.batch)
 
 
 def _version(value: bool) -> None:
@@ -99,7 +100,7 @@ def align(
         key_passages=key or None,
         query=query,
         answer=answer or None,
-        profile=_profile(profile, reasoning),
+        profile=choices.chosen_profile(profile, reasoning),
         strong=phases,
         pads=pads.value,
         level=level.value,
@@ -123,13 +124,6 @@ def align(
         print_rich(render_report(aligned.report), stderr=True)
     if not aligned.report.verified:
         raise typer.Exit(FOUND)
-
-
-def _profile(name: str, reasoning: str | None) -> Any:
-    from phaseguard.profiles import load_profile  # noqa: PLC0415
-
-    profile = load_profile(name)
-    return profile if reasoning is None else profile.with_(reasoning=reasoning)
 
 
 @app.command(epilog=_EXITS)
@@ -159,7 +153,7 @@ def inspect(
         key_passages=key or None,
         query=query,
         answer=answer or None,
-        profile=_profile(profile, reasoning),
+        profile=choices.chosen_profile(profile, reasoning),
         strong=phases,
         occurrence=occurrence,
     )

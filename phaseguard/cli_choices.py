@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from phaseguard.errors import InputError
+
+if TYPE_CHECKING:
+    from phaseguard.profiles import PhaseProfile
 
 PromptFile = Annotated[str, typer.Argument(metavar="FILE", help="The prompt; - or nothing reads stdin.")]
 Key = Annotated[list[str] | None, typer.Option("--key", "-k", help="A key passage; may be repeated.")]
@@ -75,3 +78,18 @@ def parse_strong(given: str | None) -> frozenset[int] | None:
     if not all(part.isdecimal() and part.isascii() for part in parts):
         raise InputError(f"--strong {given!r}: give phases separated by commas, such as 2,3.")
     return frozenset(map(int, parts))
+
+
+def chosen_profile(name: str, reasoning: str | None) -> PhaseProfile:
+    """The profile of that name or file, for that reasoning mode when one is named.
+
+    Raises:
+        ProfileError: when there is none, or it cannot be read.
+
+    >>> chosen_profile("deepseek-v4-flash", "high").reasoning
+    'high'
+    """
+    from phaseguard.profiles import load_profile  # noqa: PLC0415
+
+    profile = load_profile(name)
+    return profile if reasoning is None else profile.with_(reasoning=reasoning)

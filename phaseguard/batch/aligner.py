@@ -11,7 +11,7 @@ from typing import Any, Literal
 from phaseguard.align import Report, align_prompt
 from phaseguard.align.keys import Wanted
 from phaseguard.align.setting import Setting
-from phaseguard.batch.columns import count_rows, read_column
+from phaseguard.batch.columns import count_rows, passed_on, read_column
 from phaseguard.errors import InputError, PhaseGuardError, did_you_mean
 from phaseguard.normalize import Level, normalize
 from phaseguard.profiles import PhaseProfile, load_profile
@@ -39,9 +39,9 @@ class BatchAligner:
     recognizes it.
 
     A call takes a mapping of columns (lists, NumPy or pyarrow arrays) and returns a dict: the columns as
-    given, then the output, the error and the report columns. Rows keep their order. A row that cannot be
-    aligned stops nothing: its error column says why (``""`` for a row without error) and its output is the
-    prompt as given, so that a column has one type whatever happens.
+    given (object arrays as lists), then the output, the error and the report columns. Rows keep their order.
+    A row that cannot be aligned stops nothing: its error column says why (``""`` for a row without error) and
+    its output is the prompt as given, so that a column has one type whatever happens.
 
     Attributes:
         profile: a profile's name, path, fields or object; kept as the object.
@@ -124,15 +124,16 @@ class BatchAligner:
                     f"The batch already has a column {name!r}: drop it first, or give output_column or "
                     "error_column another name."
                 )
+        kept = passed_on(columns)
         given = {
-            argument: read_column(columns, name, option)
+            argument: read_column(kept, name, option)
             for argument, option in _READ.items()
             if (name := getattr(self, option)) is not None
         }
         if rows:
             self._load()
         done = [self._row({name: column[row] for name, column in given.items()}) for row in range(rows)]
-        return {**columns, **{name: [row[name] for row in done] for name in self.new_columns}}
+        return {**kept, **{name: [row[name] for row in done] for name in self.new_columns}}
 
     @property
     def new_columns(self) -> tuple[str, ...]:
@@ -165,19 +166,22 @@ class BatchAligner:
         if self._loaded.has_phases:
             _ = setting.renderer, setting.alphabets
 
+    def unaligned(self, prompt: Any, error: str) -> dict[str, Any]:
+        """The new columns' values for a row that could not be aligned."""
+        told = {PREFIX + name: _NOTHING[name] for name in self.report_columns}
+        return {self.output_column: prompt, self.error_column: error, **told}
+
     def _row(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The row's values of the new columns."""
+        """The new columns' values for a row."""
         names = (f.name for f in fields(self) if not f.name.endswith(("_column", "_columns")))
-        output, error, report = given["prompt"], "", None
         try:
             out = align_prompt(**given, **{name: getattr(self, name) for name in names})
-            output, report = out.prompt, out.report
         except PhaseGuardError as fault:
-            error = str(fault)
+            return self.unaligned(given["prompt"], str(fault))
         except Exception as fault:  # noqa: BLE001 - one row of a million must not stop the others
-            error = f"{type(fault).__name__}: {fault}"
-        told = {PREFIX + name: _told(report, name) for name in self.report_columns}
-        return {self.output_column: output, self.error_column: error, **told}
+            return self.unaligned(given["prompt"], f"{type(fault).__name__}: {fault}")
+        told = {PREFIX + name: _told(out.report, name) for name in self.report_columns}
+        return {self.output_column: out.prompt, self.error_column: "", **told}
 
 
 def align_batch(columns: Mapping[str, Any], **options: Any) -> dict[str, Any]:
@@ -204,9 +208,7 @@ def _rebuilt(state: str, tokenizer: TokenizerLike | None) -> BatchAligner:
     return BatchAligner(**json.loads(state), tokenizer=tokenizer)
 
 
-def _told(report: Report | None, name: str) -> Any:
-    if report is None:
-        return _NOTHING[name]
+def _told(report: Report, name: str) -> Any:
     if name == "warnings":
         return " ".join(report.warnings)
     if name == "report":

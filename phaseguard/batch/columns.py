@@ -20,8 +20,8 @@ def count_rows(columns: Any) -> int:
     """
     if not isinstance(columns, Mapping):
         raise InputError(
-            f"A batch is a dict of columns, not {type(columns).__name__}: give {{'prompt': [...], ...}}, "
-            "or use align_prompt for one prompt."
+            f"A batch is a dict of columns, not {type(columns).__name__}: give {{'prompt': [...], ...}}; in "
+            "Ray Data leave batch_format at 'numpy'."
         )
     lengths = {}
     for name, column in columns.items():
@@ -37,8 +37,23 @@ def count_rows(columns: Any) -> int:
     return next(iter(lengths.values()), 0)
 
 
+def passed_on(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns as they are returned: the same objects, but object arrays of NumPy as lists.
+
+    Ray Data hands lists over as arrays of arrays, and would pickle those instead of writing Arrow lists.
+
+    >>> import numpy as np
+    >>> passed_on({"keys": np.array([np.array(["a"], dtype=object), None], dtype=object), "n": [1, 2]})
+    {'keys': [['a'], None], 'n': [1, 2]}
+    """
+    return {
+        name: [plain(value) for value in column] if getattr(column, "dtype", None) == "object" else column
+        for name, column in columns.items()
+    }
+
+
 def read_column(columns: Mapping[str, Any], name: str, option: str) -> list[Any]:
-    """One column as a list of plain values.
+    """One column as a list of plain values; what pandas writes for a missing text, NaN, is None.
 
     Args:
         columns: the batch.
@@ -51,14 +66,15 @@ def read_column(columns: Mapping[str, Any], name: str, option: str) -> list[Any]
     if name not in columns:
         none = "" if option == "prompt_column" else f", or {option}=None when there is none"
         raise InputError(
-            f"There is no column {name!r}: name one with {option}={none}. {did_you_mean(name, columns)}"
+            f"There is no column {name!r}: name one with {option}=...{none}. {did_you_mean(name, columns)}"
         )
     column = columns[name]
-    return [plain(value) for value in (column.to_pylist() if hasattr(column, "to_pylist") else column)]
+    values = column.to_pylist() if hasattr(column, "to_pylist") else column
+    return [None if isinstance(value, float) and math.isnan(value) else plain(value) for value in values]
 
 
 def plain(value: Any) -> Any:
-    """A value in Python's own types: arrays become lists, subclasses of str become str, NaN becomes None.
+    """A value in Python's own types: arrays become lists, and subclasses of str become str.
 
     >>> import numpy as np
     >>> plain({"role": np.str_("user"), "content": np.array(["a", None], dtype=object)})
@@ -68,8 +84,6 @@ def plain(value: Any) -> Any:
         return str.__str__(value)  # an enum's own __str__ may say something else
     if isinstance(value, Mapping):
         return {plain(key): plain(item) for key, item in value.items()}
-    if isinstance(value, float) and math.isnan(value):
-        return None  # how pandas writes a missing text
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
