@@ -47,6 +47,10 @@ class AllCallsFailedError(PhaseGuardError):
         self.votes = tuple(votes)
 
 
+class PhaseGuardWarning(UserWarning):
+    """A prompt went out without the alignment that was asked for; the message says why, and what to do."""
+
+
 class MissingExtraError(PhaseGuardError):
     """An optional dependency that is not installed; the message names the extra."""
 

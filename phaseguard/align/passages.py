@@ -106,7 +106,9 @@ def _places(
     wanted = passage.strip()
     if not wanted:
         raise InputError(f"key_passages[{number}] is blank: give the text of a passage.")
-    places = [Passage(source.field.key, span, "given") for source in sources for span in _in(source, wanted)]
+    places = [
+        Passage(source.field.key, span, "given") for source in sources for span in occurrences(source, wanted)
+    ]
     if not places:
         raise PassageNotFoundError(
             f"key_passages[{number}] does not occur in the prompt: {shorten(wanted)!r}."
@@ -125,8 +127,12 @@ def _places(
     return [places[occurrence]]
 
 
-def _in(source: Source, wanted: str) -> list[Span]:
-    """Places in the text as given, else in the normalized one, else with other blanks between words."""
+def occurrences(source: Source, wanted: str) -> list[Span]:
+    """Places in the text as given, else in the normalized one, else with other blanks between words.
+
+    Returns:
+        Characters of the normalized text.
+    """
     places = [source.offsets.forward_span(span) for span in _exact(source.field.text, wanted)]
     places = places or list(_exact(source.text, wanted))
     if not places and (words := wanted.split())[1:] and words[0] in source.text:

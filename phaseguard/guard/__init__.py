@@ -1,5 +1,6 @@
-"""``PhaseGuard``: one configured object for an application. Retrieval marks, the layer that calls the model aligns."""
+"""``PhaseGuard``: one object for an application. Retrieval marks, the layer that calls the model aligns."""
 
 from phaseguard.guard.core import PhaseGuard
+from phaseguard.guard.survival import MovedSpan, Survival
 
-__all__ = ["PhaseGuard"]
+__all__ = ["MovedSpan", "PhaseGuard", "Survival"]
