@@ -68,6 +68,15 @@ def ask_layouts(model: LabModel, cases: Sequence[Case], make: Maker) -> Asked:
         model: a trained model.
         cases: prompts whose answers have one length.
         make: a layout of a prompt, such as a method of a :class:`Defender`.
+
+    >>> from phaseguard.lab.cases import draw_cases
+    >>> from phaseguard.lab.store import load_model
+    >>> from phaseguard.lab.tasks import Task
+    >>> cases = draw_cases(Task(), 3, period=4, window=8, seed=0)
+    >>> bare = lambda case: Layout(np.concatenate([case.context, case.asked]), 0, case.value % 4)
+    >>> asked = ask_layouts(load_model("csa4-s0"), cases, bare)
+    >>> asked.added, asked.replies.answers.shape
+    ((0, 0, 0), (3, 1))
     """
     layouts = tuple(make(case) for case in cases)
     return Asked(layouts, ask(model, [layout.ids for layout in layouts], len(cases[0].answer)))
@@ -102,6 +111,16 @@ def poll_phases(model: LabModel, defender: Defender, cases: Sequence[Case]) -> P
         model: a trained model.
         defender: knows the strengths of its phases.
         cases: prompts whose answers have one length.
+
+    >>> from phaseguard.lab.cases import draw_cases
+    >>> from phaseguard.lab.padded import calibrated
+    >>> from phaseguard.lab.store import load_model
+    >>> from phaseguard.lab.tasks import Task
+    >>> model = load_model("csa4-s0")
+    >>> defender = Defender.of(calibrated(model, "csa4-s0", (Task(),), n=100))
+    >>> asked = poll_phases(model, defender, draw_cases(Task(), 1, period=4, window=8, seed=0))
+    >>> [ballot.phase for ballot in asked.ballots()[0]] == list(defender.order)
+    True
     """
     return poll(model, cases, [partial(defender.at_phase, phase=phase) for phase in defender.order])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phaseguard.errors import InputError
-from phaseguard.lab.agreement import PROBABILITIES, Agreement, by_level, measure_agreement
+from phaseguard.lab.agreement import PROBABILITIES, Agreement, Level, by_level, measure_agreement
 from phaseguard.lab.cases import draw_cases
 from phaseguard.lab.manifest import leading_name
 from phaseguard.lab.padded import calibrated
@@ -124,8 +125,12 @@ def test_the_command_prints_tables_json_and_a_figure(tmp_path: Path) -> None:
 def test_agreement_and_probability_tell_right_from_wrong(scheme: str, setting: str) -> None:
     name = f"{scheme}{'' if setting == 'ask' else '-records'}-s0"
     found = measure_agreement(load_model(name), name, task=Task(setting))  # type: ignore[arg-type]
-    for levels, whole in ((found.agreement, found.vote), (found.probability, found.first)):
-        surest = levels[-1].accuracy
-        rest_right, rest = whole.right - surest.right, whole.n - surest.n
-        assert surest.n >= 100
-        assert surest.low > wilson(rest_right, rest)[1], "what is not sure is more often wrong"
+    for levels, doubtful, trusted in ((found.agreement, 0.5, 0.75), (found.probability, 0.5, 0.9)):
+        few = _together([level for level in levels if level.least <= doubtful])
+        many = _together([level for level in levels if level.least >= trusted])
+        assert few[1] + many[1] >= 0.9 * 1000
+        assert wilson(*many)[0] > max(0.985, wilson(*few)[1]), "what is doubtful is more often wrong"
+
+
+def _together(levels: Sequence[Level]) -> tuple[int, int]:
+    return sum(level.accuracy.right for level in levels), sum(level.accuracy.n for level in levels)
