@@ -94,7 +94,7 @@ class PhaseGuard:
             raise InputError(f"There is no level {self.level!r}. {did_you_mean(str(self.level), LEVELS)}")
         if self.models is not None and not isinstance(self.models, Mapping):
             raise InputError("models: give a dict from a payload's model name to a profile.")
-        strong = None if self.strong is None else frozenset(self.strong)
+        strong = frozenset(self.strong) if isinstance(self.strong, Iterable) else self.strong
         own = self._setting(self.profile, strong=strong, tokenizer=self.tokenizer)
         others = {name: self._setting(profile) for name, profile in (self.models or {}).items()}
         for name, value in (
@@ -285,7 +285,7 @@ class PhaseGuard:
         return untouched(prompt, self._models.own.profile, why)
 
     def _setting(self, profile: Any, **own: Any) -> Setting:
-        return Setting.read(
+        setting = Setting.read(
             profile,
             pads=self.pads,
             level=self.level,
@@ -294,6 +294,9 @@ class PhaseGuard:
             repeat=self.repeat,
             **own,
         )
+        if not isinstance(self.pads, str) and setting.evidence.period > 1:
+            len(setting.alphabets)  # pads that do not do are told of now, not when a prompt is on its way
+        return setting
 
     def _bare(self, prompt: Any, profile: PhaseProfile, ask: Ask, fault: PhaseGuardError) -> AlignedPrompt:
         if self.unknown_model == "raise":

@@ -16,7 +16,7 @@ _MOST_REQUESTS = 10_000  # requests that are never forgotten must not fill the m
 
 @dataclass(eq=False, slots=True)
 class _Held:
-    """Marks of the context that runs, shared with its copies; ``used`` once a prompt was aligned with them."""
+    """Marks of a context and its copies; ``used`` once a prompt was aligned with them."""
 
     query: str | None
     passages: tuple[str, ...]
