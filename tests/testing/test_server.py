@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import subprocess
 import sys
 import threading
 import urllib.error
@@ -273,3 +274,10 @@ def test_without_aiohttp_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delitem(sys.modules, "phaseguard.testing.app", raising=False)
     with pytest.raises(MissingExtraError, match=r"pip install 'phaseguard\[testing\]'"):
         Server(ScriptedEngine("A-17")).__enter__()
+
+
+def test_importing_loads_neither_a_server_nor_a_framework() -> None:
+    heavy = ["aiohttp", "openai", "torch", "transformers", "langchain_core", "llama_index"]
+    script = f"import sys, phaseguard.testing; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
