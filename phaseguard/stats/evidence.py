@@ -1,11 +1,11 @@
 """How strongly sums by phase speak for a period: a Bayes factor averaged over shapes of profile.
 
-A chi-square over all phases spreads its power over every shape; at period 8 a single weak phase drowns in it.
-Here each period offers shapes that profiles have (some phases in a row are weak, a wave) and, with half of
-the weight, a free one. A shape is a contrast of the phases' sums; its Bayes factor against no effect compares
-two normal distributions with known variance (Wakefield, American Journal of Human Genetics 81, 2007). Their
-average is the best test against that mix of shapes (Neyman-Pearson), and it prefers the smaller of two
-periods that explain the same, since a longer one spreads its weight over more shapes (MacKay, Neural
+A chi-square over all phases spreads its power over every shape; at period 8 a single weak phase drowns in
+it. Here each period offers shapes that profiles have (some phases in a row are weak, a wave) and, with a
+smaller weight, a free one. A shape is a contrast of the phases' sums; its Bayes factor against no effect
+compares two normal distributions with known variance (Wakefield, American Journal of Human Genetics 81,
+2007). Their average is the best test against that mix of shapes (Neyman-Pearson), and it prefers the smaller
+of two periods that explain the same, since a longer one spreads its weight over more shapes (MacKay, Neural
 Computation 4, 1992). Nothing here needs the model to be true: p-values come from permutations.
 """
 
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-FREE = 0.5  # weight of the free shape
+FREE = 0.3  # weight of the free shape
 SIZE = 16.0  # prior variance of a shape's effect, in variances of its noise: an effect just worth finding
 FREE_SIZE = 25.0  # the same for the free shape, over all its degrees of freedom together
-POWER_OF_TWO = 4.0  # prior weight of a period that is one
+POWER_OF_TWO = 8.0  # prior weight of a period that is one: nearly all strides are
 _NOTHING = 1e-9
 
 
@@ -78,7 +78,7 @@ class Design:
         return cls(np.concatenate(phases, axis=1), blocks)
 
     def evidence(self, sums: Floats) -> Floats:
-        """``[rows, blocks]`` log Bayes factor, with a prior of 1 / period, of ``[rows, columns]`` sums."""
+        """``[rows, blocks]`` log Bayes factor, with the prior of the period, of ``[rows, columns]`` sums."""
         return np.stack([_evidence(block, sums[:, block.columns]) for block in self.blocks], axis=1)
 
     def squares(self, sums: Floats) -> Floats:
@@ -136,5 +136,5 @@ def _evidence(block: _Block, sums: Floats) -> Floats:
 
 
 def _log_prior(period: int) -> float:
-    """Shorter periods first, and powers of two, which nearly all strides are, before the others."""
-    return float(np.log((POWER_OF_TWO if period & (period - 1) == 0 else 1.0) / period))
+    """Not normalized: powers of two first, and shorter periods before longer ones."""
+    return float(np.log(POWER_OF_TWO if period & (period - 1) == 0 else 1.0) - np.log(period) / 2)
