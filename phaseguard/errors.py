@@ -51,6 +51,10 @@ class PhaseGuardWarning(UserWarning):
     """A prompt went out without the alignment that was asked for; the message says why, and what to do."""
 
 
+class EndpointError(PhaseGuardError):
+    """An endpoint that cannot be asked, or whose answers cannot be used; what was answered is kept."""
+
+
 class MissingExtraError(PhaseGuardError):
     """An optional dependency that is not installed; the message names the extra."""
 
