@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, Literal
 
+from pydantic_core.core_schema import CoreSchema, is_instance_schema
+
 from phaseguard.align import AlignedPrompt, Report
 from phaseguard.align.passages import Given
 from phaseguard.align.prompt import Prompt
@@ -106,6 +108,11 @@ class PhaseGuard:
             ("_telling", Telling(self.unknown_model, self.on_report)),
         ):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> CoreSchema:
+        """Of a field of pydantic models: an instance, taken as it is."""
+        return is_instance_schema(cls)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made, ({each.name: getattr(self, each.name) for each in fields(self) if each.init},)

@@ -1,10 +1,12 @@
-"""``ChatPhaseGuard``: any chat model, with aligned messages. It sees tools and formats, but not a provider's own
-conversion of messages; :mod:`langchain_phaseguard.openai` and :mod:`langchain_phaseguard.deepseek` see that too.
+"""``ChatPhaseGuard``: any chat model, with aligned messages.
+
+It sees tools and formats, but not a provider's own conversion of messages;
+:mod:`langchain_phaseguard.openai` and :mod:`langchain_phaseguard.deepseek` see that too.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -12,11 +14,11 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableMap, RunnableSequence
-from phaseguard import PhaseGuard
 from pydantic import ConfigDict, Field, model_validator
 
 from langchain_phaseguard.payloads import to_payload, with_contents
 from langchain_phaseguard.requests import current_request
+from phaseguard import PhaseGuard
 
 # what the outer model must do in the inner one's place, since the inner one's ``invoke`` is not called
 _TAKEN_OVER = (

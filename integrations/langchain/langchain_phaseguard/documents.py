@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
-from phaseguard import PhaseGuard
 from pydantic import ConfigDict, Field
 
 from langchain_phaseguard.requests import current_request, mark
+from phaseguard import PhaseGuard
 
 
 def guarded_documents(

@@ -9,12 +9,12 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain.agents.structured_output import OutputToolBinding, ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
-from phaseguard import PhaseGuard
 
 from langchain_phaseguard.chat_models import ChatPhaseGuard, _name_of
 from langchain_phaseguard.mixin import PhaseGuardMixin
 from langchain_phaseguard.payloads import to_payload, with_contents
 from langchain_phaseguard.requests import current_request, mark
+from phaseguard import PhaseGuard
 
 
 class PhaseGuardMiddleware(AgentMiddleware):
@@ -53,7 +53,7 @@ class PhaseGuardMiddleware(AgentMiddleware):
         system = [] if request.system_message is None else [request.system_message]
         messages: list[BaseMessage] = [*system, *request.messages]
         running = current_request()
-        if retrieved := [text for text in _retrieved(request.messages)]:
+        if retrieved := list(_retrieved(request.messages)):
             mark(self.guard, retrieved, None, running)
         payload = to_payload(messages, tools=_tools(request), model=_name_of(request.model))
         aligned = with_contents(

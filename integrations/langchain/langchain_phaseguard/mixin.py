@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from phaseguard import PhaseGuard
 from pydantic import Field
 
+from langchain_phaseguard.payloads import as_sent
 from langchain_phaseguard.requests import current_request
+from phaseguard import PhaseGuard
 
 
 class PhaseGuardMixin:
     """Put in front of a chat model class with ``_get_request_payload``: aligns what goes over the wire.
 
-    Messages, tools, response format and the provider's own conversions are all in that payload, so indices are
-    exact. A payload without ``messages`` (the Responses API) is sent as it is.
+    Messages, tools, response format and the provider's own conversions are all in that payload, so indices
+    are exact. A payload without ``messages`` (the Responses API) is sent as it is.
 
     Attributes:
         guard: the application's guard; left out of serialized forms.
@@ -28,7 +29,14 @@ class PhaseGuardMixin:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)  # type: ignore[misc]
         if "messages" not in payload:
             return payload
-        return dict(self.guard.align_payload(payload, request=current_request()).prompt)
+        sent = {**payload, "response_format": as_sent(payload.get("response_format"))}
+        aligned = self.guard.align_payload(sent, request=current_request()).prompt
+        return {**payload, "messages": aligned["messages"]}
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """No: a guard is an object of the application."""
+        return False
 
     @property
     def _identifying_params(self) -> dict[str, Any]:

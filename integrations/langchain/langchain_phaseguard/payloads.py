@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage, convert_to_openai_messages
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 
@@ -27,10 +27,19 @@ def to_payload(
     if converted:
         payload["tools"] = converted
     if response_format is not None:
-        payload["response_format"] = response_format
+        payload["response_format"] = as_sent(response_format)
     if model is not None:
         payload["model"] = model
     return payload
+
+
+def as_sent(response_format: Any) -> Any:
+    """A response format as it goes over the wire: the OpenAI client writes a class as its schema."""
+    if not isinstance(response_format, type):
+        return response_format
+    from openai.lib._parsing import type_to_response_format_param  # noqa: PLC0415 - there is no public one
+
+    return type_to_response_format_param(response_format)
 
 
 def _is_openai_tool(tool: Any) -> bool:
@@ -38,6 +47,8 @@ def _is_openai_tool(tool: Any) -> bool:
 
 
 def _to_openai(message: BaseMessage) -> dict[str, Any]:
+    if isinstance(message, AIMessage):  # never edited; its blocks have forms that only providers know
+        message = message.model_copy(update={"content": message.text})
     form = "string" if isinstance(message.content, str) else "block"
     (made,) = convert_to_openai_messages([message], text_format=form)  # type: ignore[arg-type]
     return dict(made)
@@ -55,6 +66,8 @@ def with_contents(messages: Sequence[BaseMessage], aligned: Sequence[Mapping[str
 
 def _with_content(message: BaseMessage, aligned: Any) -> BaseMessage:
     old = message.content
+    if isinstance(message, AIMessage):
+        return message
     if isinstance(old, str):
         new: Any = old if aligned is None else aligned
     else:

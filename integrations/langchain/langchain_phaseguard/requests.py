@@ -1,7 +1,7 @@
 """Which request a run belongs to: the root of its tree of runs.
 
-A retriever and the chat model behind it run in contexts of their own, copied from that of their chain, so what
-one sets the other does not see. But every run tells its parent: the root is what they have in common.
+A retriever and the chat model behind it run in contexts of their own, copied from that of their chain, so
+what one sets the other does not see. But every run tells its parent: the root is what they have in common.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
+
 from phaseguard import PhaseGuard
 
 _MOST = 100_000  # runs that never end must not fill the memory

@@ -10,11 +10,11 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config, run_in_executor
-from phaseguard import PhaseGuard
 from pydantic import ConfigDict, Field
 
 from langchain_phaseguard.documents import guarded_documents
 from langchain_phaseguard.requests import current_request
+from phaseguard import PhaseGuard
 
 _CONFIG: ContextVar[RunnableConfig | None] = ContextVar("phaseguard_retriever_config", default=None)
 

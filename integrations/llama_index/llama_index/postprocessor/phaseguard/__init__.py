@@ -1,4 +1,4 @@
-"""phaseguard for LlamaIndex. The postprocessor normalizes and marks; the LLM layer, which sees the final prompt, aligns."""
+"""phaseguard for LlamaIndex: the postprocessor normalizes and marks, the LLM layer aligns the final prompt."""
 
 from llama_index.postprocessor.phaseguard.llms import PhaseGuardFunctionCallingLLM, PhaseGuardLLM, guard_llm
 from llama_index.postprocessor.phaseguard.nodes import PhaseGuardPostprocessor

@@ -18,13 +18,13 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.bridge.pydantic import Field, SerializeAsAny
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import LLM
-from phaseguard import PhaseGuard
-
 from llama_index.postprocessor.phaseguard.messages import aligned
+
+from phaseguard import PhaseGuard
 
 
 class _Guarded:
-    """The calls of an LLM, with what it is sent aligned first. It adds no events: the LLM inside has its own."""
+    """The calls of an LLM, with what it is sent aligned first; events are those of the LLM inside."""
 
     llm: LLM
     guard: PhaseGuard

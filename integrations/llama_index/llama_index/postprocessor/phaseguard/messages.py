@@ -7,6 +7,7 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
 from llama_index.core.bridge.pydantic import BaseModel
+
 from phaseguard import PhaseGuard
 
 _OPENAI_KEYS = ("tool_calls", "tool_call_id", "name")
