@@ -43,6 +43,14 @@ def test_import_loads_nothing_heavy():
     assert not loaded_after("import phaseguard") & HEAVY
 
 
+@pytest.mark.parametrize("adapter", ["openai", "langchain", "llama_index", "transformers"])
+def test_an_adapter_loads_no_framework(adapter):
+    frameworks = {"openai", "langchain_core", "llama_index", "transformers", "torch"}
+    loaded = loaded_after(f"import phaseguard.ensemble.{adapter}")
+    assert "phaseguard" in loaded
+    assert not loaded & frameworks
+
+
 def test_the_check_for_heavy_modules_can_fail():
     assert loaded_after("import phaseguard, numpy") & HEAVY == {"numpy"}
 

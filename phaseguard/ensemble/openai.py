@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from phaseguard.ensemble.said import probability, said
+from phaseguard.ensemble.said import cached_tokens, probability, said, token_logprobs
 from phaseguard.ensemble.votes import Answer
 from phaseguard.errors import InputError
 
@@ -85,10 +85,10 @@ def _answer(completion: Any) -> Answer:
     usage = getattr(completion, "usage", None)
     return Answer(
         text,
-        probability=probability(_logprobs(choices[0])),
+        probability=probability(token_logprobs(choices[0])),
         tokens=getattr(usage, "completion_tokens", None),
         prompt_tokens=getattr(usage, "prompt_tokens", None),
-        cached_tokens=_cached(usage),
+        cached_tokens=cached_tokens(usage),
         raw=completion,
     )
 
@@ -102,15 +102,3 @@ def _calls(message: Any) -> list[tuple[str, object]]:
         else:
             found.append((call.custom.name, call.custom.input))
     return found
-
-
-def _logprobs(choice: Any) -> list[float]:
-    tokens = getattr(getattr(choice, "logprobs", None), "content", None)
-    return [token.logprob for token in tokens or ()]
-
-
-def _cached(usage: Any) -> int | None:
-    """As OpenAI says it, or as DeepSeek does."""
-    details = getattr(usage, "prompt_tokens_details", None)
-    cached: int | None = getattr(details, "cached_tokens", None)
-    return getattr(usage, "prompt_cache_hit_tokens", None) if cached is None else cached

@@ -47,6 +47,34 @@ def probability(logprobs: Iterable[float] | None) -> float | None:
     return answer_probability(known) if known else None
 
 
+def token_logprobs(choice: Any) -> list[float]:
+    """Those of the tokens of a choice of OpenAI's API, of a chat or a legacy completion; none if unknown.
+
+    >>> from types import SimpleNamespace as S
+    >>> token_logprobs(S(logprobs=S(content=[S(logprob=-0.1)])))
+    [-0.1]
+    """
+    given = getattr(choice, "logprobs", None)
+    content = getattr(given, "content", None)
+    return (
+        [token.logprob for token in content]
+        if content
+        else list(getattr(given, "token_logprobs", None) or ())
+    )
+
+
+def cached_tokens(usage: Any) -> int | None:
+    """Tokens of a prompt that were read from a cache, as OpenAI says it or as DeepSeek does.
+
+    >>> from types import SimpleNamespace as S
+    >>> cached_tokens(S(prompt_cache_hit_tokens=64))
+    64
+    """
+    details = getattr(usage, "prompt_tokens_details", None)
+    cached: int | None = getattr(details, "cached_tokens", None)
+    return getattr(usage, "prompt_cache_hit_tokens", None) if cached is None else cached
+
+
 def block_text(content: Any) -> str | None:
     """The text of a content that is a string or a list of blocks; None when no block holds text.
 
