@@ -23,6 +23,7 @@ SAYS = {
         "phase 0 -> 1 (strong: True)",
         "verified: True",
     ),
+    "batch.py": ("row 2: PROVOCATIVE-8417: phase 0 -> 1, verified: True", "row 3: key_passages[0] does not"),
     "find_by_question.py": ("PROVOCATIVE-8417 (identifier): phase 0 -> 1", "verified: True"),
 }
 
