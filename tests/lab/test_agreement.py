@@ -130,6 +130,15 @@ def test_agreement_and_probability_tell_right_from_wrong(scheme: str, setting: s
         many = _together([level for level in levels if level.least >= trusted])
         assert few[1] + many[1] >= 0.9 * 1000
         assert wilson(*many)[0] > max(0.985, wilson(*few)[1]), "what is doubtful is more often wrong"
+    page = (Path(__file__).parents[2] / "docs/lab.md").read_text(encoding="utf-8")
+    table = page.split("<!-- agreement: begin -->")[1].split("<!-- agreement: end -->")[0]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.strip().splitlines()]
+    column = lines[0].index(f"{scheme}, {setting}")
+    for line, level in zip(lines[2:], (*found.agreement, *found.probability), strict=True):
+        mean, _, n = line[column].partition(" of ")
+        # another machine's matrix product rounds otherwise, which may move an answer or two to another level
+        assert int(n) == pytest.approx(level.accuracy.n, abs=3), line[0]
+        assert float(mean) == pytest.approx(level.accuracy.mean, abs=0.02 + 2 / level.accuracy.n), line[0]
 
 
 def _together(levels: Sequence[Level]) -> tuple[int, int]:

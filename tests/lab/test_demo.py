@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from phaseguard.errors import InputError
 from phaseguard.lab.cases import Case, draw_cases
 from phaseguard.lab.demo import STRATEGIES, Demo, Row, run_demo
+from phaseguard.lab.manifest import leading_name
 from phaseguard.lab.padded import calibrated
+from phaseguard.lab.spec import SCHEMES
 from phaseguard.lab.store import load_model
 from phaseguard.lab.strategies import Defender, Layout
 from phaseguard.lab.tasks import PAD, Task, standard_tasks
@@ -205,3 +208,24 @@ def test_votes_on_records_under_load_reach_their_bars(model: str, vote: float, m
     assert sure.accuracy.mean >= most_probable
     assert sure.calls <= 1.6
     assert_controls_gain_nothing(rows)
+
+
+@pytest.mark.slow
+def test_the_page_compares_schemes_and_settings_as_the_demo_does() -> None:
+    page = (Path(__file__).parents[2] / "docs/lab.md").read_text(encoding="utf-8")
+    table = page.split("<!-- settings: begin -->")[1].split("<!-- settings: end -->")[0]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.strip().splitlines()]
+    for column, title in enumerate(lines[0][1:], 1):
+        scheme, setting = title.split(", ")
+        (task,) = standard_tasks((setting,))  # type: ignore[arg-type]
+        name = leading_name(SCHEMES[scheme], setting)  # type: ignore[arg-type]
+        found = run_demo(load_model(name), name, task=task)
+        assert [line[0] for line in lines[2:]] == [row.name for row in found.rows]
+        for line, row in zip(lines[2:], found.rows, strict=True):
+            figures = [float(figure) for figure in re.findall(r"[0-9.]+", line[column])]
+            assert figures[0] == pytest.approx(row.accuracy.mean, abs=0.006), (title, row.name)
+            assert figures[1] == pytest.approx(row.worst.mean, abs=0.016), (title, row.name)
+            assert (figures[2] if figures[2:] else 1.0) == pytest.approx(row.calls, abs=0.02), (
+                title,
+                row.name,
+            )
