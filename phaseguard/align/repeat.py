@@ -58,7 +58,7 @@ def solve_with_copies(draft: Draft) -> Repeated:
             for text, here in places.items()
             if outcomes[text] == "in-window" and text not in copied and not seen.any_inside(here)
         ]
-        if home is not None and (outside := _copies_outside(seen, home, outcomes)):
+        if outside := _copies_outside(seen, outcomes):
             outcomes |= dict.fromkeys(outside, "does-not-fit")
         elif missing:
             _join(draft, home, outcomes, missing)
@@ -69,6 +69,13 @@ def solve_with_copies(draft: Draft) -> Repeated:
         inserts = [] if home is None else _inserts(draft, home, outcomes)
         new = draft if home is None or not inserts else draft.with_copies(home, inserts)
         found = solution if new is draft else solve_draft(new)
+
+
+def copies_stay(done: Repeated, solution: Solution) -> bool:
+    """Whether every passage that has a place in the window keeps one under other pads."""
+    seen, places = _Seen(done.draft, solution), _by_text(done.draft)
+    kept = [one.text for one in done.reports if one.outcome in ("repeated", "in-window")]
+    return all(seen.copy_inside(text) or seen.any_inside(places.get(text, ())) for text in kept)
 
 
 def _join(draft: Draft, home: Home | None, outcomes: dict[str, str], missing: Sequence[str]) -> None:
@@ -125,12 +132,10 @@ def _stays(draft: Draft, home: Home, outcomes: Mapping[str, str]) -> bool:
     return would_stay(draft.prompt, draft.sources, home, inserts, _copied(draft))
 
 
-def _copies_outside(seen: _Seen, home: Home, outcomes: Mapping[str, str]) -> list[str]:
+def _copies_outside(seen: _Seen, outcomes: Mapping[str, str]) -> list[str]:
     """The new copies that do not lie in the window."""
-    key = home.source.field.key
-    copies = {span.of(seen.draft.texts[key]): span for span in seen.draft.copies}
     new = [text for text, outcome in outcomes.items() if outcome == "repeated"]
-    return [text for text in new if not seen.inside(key, copies[text])]
+    return [text for text in new if not seen.copy_inside(text)]
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,14 @@ class _Seen:
 
     def any_inside(self, places: Sequence[Passage]) -> bool:
         return any(self.inside(place.key, place.span) for place in places)
+
+    def copy_inside(self, text: str) -> bool:
+        """Whether a copy of this text lies there."""
+        home = self.draft.home
+        return home is not None and any(
+            span.of(home.source.text) == text and self.inside(home.source.field.key, span)
+            for span in self.draft.copies
+        )
 
     def inside(self, key: FieldKey, span: Span) -> bool:
         """Whether characters of a text lie in the window as a whole: all behind the first does."""

@@ -14,10 +14,11 @@ from phaseguard.align.evidence import Evidence
 from phaseguard.align.keys import Wanted
 from phaseguard.align.passages import Given
 from phaseguard.align.prompt import Prompt
+from phaseguard.align.repeat import solve_with_copies
 from phaseguard.align.report import AlignedPrompt
 from phaseguard.align.request import Request
 from phaseguard.align.setting import Setting
-from phaseguard.align.solve import Solution, solve_draft
+from phaseguard.align.solve import Solution
 from phaseguard.ensemble.shifts import Shifter
 from phaseguard.errors import InputError
 from phaseguard.normalize import Level
@@ -94,6 +95,7 @@ def make_layouts(
     level: Level = "safe",
     pads: str | Sequence[str] = "auto",
     isolate: bool | Literal["auto"] = "auto",
+    repeat: bool = False,
     tokenizer: TokenizerLike | None = None,
 ) -> LayoutSet:
     r"""Lay a prompt out so that its answer spans stand at different phases.
@@ -105,7 +107,8 @@ def make_layouts(
     of the prompt is shifted. Fewer layouts come back where no pad can stand.
 
     Arguments are those of :func:`phaseguard.align_prompt`; ``most`` is the largest number of layouts. There
-    are never more than the profile's period.
+    are never more than the profile's period. With ``repeat`` every layout holds the same copies of the key
+    passages in the raw window; a shift that would push one out of it is left out.
 
     Raises:
         InputError: for an argument or prompt that cannot be used.
@@ -120,11 +123,11 @@ def make_layouts(
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         raise InputError(f"layouts={most!r}: give the largest number of layouts, from 1.")
     setting = Setting.read(
-        profile, strong=strong, pads=pads, level=level, isolate=isolate, tokenizer=tokenizer
+        profile, strong=strong, pads=pads, level=level, isolate=isolate, repeat=repeat, tokenizer=tokenizer
     )
     wanted = Wanted.read(key_passages, query, answer, None)
     draft = Draft.make(Prompt.read(prompt, frozen=frozen), setting, wanted)
-    shifter = Shifter.of(draft, solve_draft(draft))
+    shifter = Shifter.of(solve_with_copies(draft))
     every = range(len(shifter.solution.keys))
     moved = [n for n in every if shifter.moves(n)] or every  # what cannot be moved has a phase all the same
     layouts: list[Layout] = []

@@ -45,12 +45,12 @@ class Ensemble:
     the order of layouts and give the same verdict on the same replies. A call that fails, or takes longer
     than the timeout, is a missing ballot with its error recorded; retries are the business of its own client.
     The answer of the winning layout can be streamed only once the verdict is there. Where several calls cost
-    too much, ``align_prompt(..., repeat=True)`` is the alternative of a single one.
+    too much, ``align_prompt(..., repeat=True)`` is the alternative of a single one; ``repeat`` does both.
 
     Attributes:
         ask_model: takes a prompt of the type that was given (a string, messages, a payload) and returns a
             string or an :class:`Answer`; a plain or an async function. ``aask`` runs a plain one in threads.
-        profile, strong, level, pads, isolate, tokenizer: as in :func:`phaseguard.align_prompt`.
+        profile, strong, level, pads, isolate, repeat, tokenizer: as in :func:`phaseguard.align_prompt`.
         layouts: largest number of layouts, as ``most`` in
             :func:`~phaseguard.ensemble.layouts.make_layouts`.
         rule: who wins, see :func:`phaseguard.voting.decide`.
@@ -101,6 +101,7 @@ class Ensemble:
     level: Level = "safe"
     pads: str | Sequence[str] = "auto"
     isolate: bool | Literal["auto"] = "auto"
+    repeat: bool = False
     tokenizer: TokenizerLike | None = None
     clock: Callable[[], float] = time.monotonic
 
@@ -121,9 +122,16 @@ class Ensemble:
     def lay_out(self, prompt: Any, **where: Unpack[Where]) -> LayoutSet:
         r"""The layouts that would be asked; arguments and errors are those of :func:`make_layouts`.
 
+        Layouts that were made before, here or in a forecast, can be given to :meth:`forecast` and
+        :meth:`ask` in place of the prompt.
+
         >>> len(Ensemble(str, layouts=2).lay_out("One.\n\nThe code is A-17.", key_passages="A-17"))
         2
         """
+        if isinstance(prompt, LayoutSet):
+            if where:
+                raise InputError(f"{next(iter(where))}=: what is key is settled in layouts that are made.")
+            return prompt
         return make_layouts(
             prompt,
             profile=self.profile,
@@ -132,6 +140,7 @@ class Ensemble:
             level=self.level,
             pads=self.pads,
             isolate=self.isolate,
+            repeat=self.repeat,
             tokenizer=self.tokenizer,
             **where,
         )
@@ -151,7 +160,7 @@ class Ensemble:
         An async ``ask_model`` is run as :meth:`aask` does, in an event loop of its own.
 
         Args:
-            prompt: a string, a list of messages or a payload.
+            prompt: a string, a list of messages or a payload; or the layouts made of one.
             where: ``key_passages``, ``query``, ``answer`` and ``frozen``, as in
                 :func:`phaseguard.align_prompt`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from phaseguard.align.draft import Draft
@@ -11,7 +11,7 @@ from phaseguard.align.finish import finish
 from phaseguard.align.layout import Stretch, find_gaps, opening, places_in
 from phaseguard.align.menus import Choice, Place, measure
 from phaseguard.align.plan import SITES_A_GAP, PlannedPad
-from phaseguard.align.repeat import Repeated
+from phaseguard.align.repeat import Repeated, copies_stay
 from phaseguard.align.report import AlignedPrompt
 from phaseguard.align.solve import Solution, proven, stretches_of
 from phaseguard.text import Span
@@ -24,29 +24,38 @@ class Shifter:
     """A solved prompt, and where a pad moves what stands behind it.
 
     Attributes:
-        draft: the normalized prompt.
-        solution: what aligning found.
+        done: the normalized prompt with its copies, and what aligning found.
         sites: the places whose pads may change, in the order in which they are tried, each with what can be
             done there; they stand in front of the same answer spans. None where nothing can be moved.
     """
 
-    draft: Draft
-    solution: Solution
+    done: Repeated
     sites: tuple[Site, ...]
 
     @classmethod
-    def of(cls, draft: Draft, solution: Solution) -> Shifter:
+    def of(cls, done: Repeated) -> Shifter:
         """Find the last sites in front of the first answer span that has any; without spans, the first."""
+        draft = done.draft
         period = draft.setting.evidence.period
         if period < 2:
-            return cls(draft, solution, ())
+            return cls(done, ())
         stretches = stretches_of(draft)
-        gaps = _gaps(draft, stretches) if solution.keys else _all_sites(draft, stretches)
+        gaps = _gaps(draft, stretches) if done.solution.keys else _all_sites(draft, stretches)
         for gap in gaps:
             sites = _measured(draft, list(islice(gap, SITES_A_GAP)))
             if sites:
-                return cls(draft, solution, sites)
-        return cls(draft, solution, ())
+                return cls(done, sites)
+        return cls(done, ())
+
+    @property
+    def draft(self) -> Draft:
+        """The normalized prompt."""
+        return self.done.draft
+
+    @property
+    def solution(self) -> Solution:
+        """What aligning found."""
+        return self.done.solution
 
     def moves(self, key: int) -> bool:
         """Whether the answer span with this number stands behind the sites."""
@@ -62,14 +71,17 @@ class Shifter:
     def shifted(self, shift: int) -> Solution | None:
         """The solution in which everything behind the sites stands ``shift`` tokens on, mod the period.
 
-        None when no pad does that and stands the proof.
+        None when no pad does that, stands the proof, and leaves the copies in the raw window.
         """
         if shift == 0:
             return self.solution
         for planned in self._plans(shift):
             padded, proof = proven(self.draft, planned, self.solution.keys)
-            if proof.holds:
-                return Solution(planned, padded, self.solution.keys, proof.moved, verified=True)
+            if not proof.holds:
+                continue
+            found = Solution(planned, padded, self.solution.keys, proof.moved, verified=True)
+            if copies_stay(self.done, found):
+                return found
         return None
 
     def _plans(self, shift: int) -> Iterator[tuple[PlannedPad, ...]]:
@@ -94,7 +106,7 @@ class Shifter:
 
     def finish(self, solution: Solution) -> AlignedPrompt:
         """The prompt with the pads of a solution, and its report."""
-        return finish(Repeated(self.draft, solution))
+        return finish(replace(self.done, solution=solution))
 
 
 def _in_text(pad: PlannedPad) -> tuple[object, Span]:

@@ -226,6 +226,38 @@ def test_what_cannot_be_moved_has_one_layout() -> None:
     assert all(layout.prompt[1] == messages[1] for layout in moved.layouts)
 
 
+@pytest.mark.parametrize("strong", [None, {1, 2}])
+def test_every_layout_repeats_the_passage_in_the_raw_window(strong: set[int] | None) -> None:
+    made = make_layouts(RAG, key_passages=[KEY], strong=strong, repeat=True)
+    assert len(made) == 4
+    question = RAG.rpartition("\n\n")[2]
+    for layout in made.layouts:
+        assert layout.prompt.endswith(f"\n\n{KEY}\n\n{question}")
+        assert [one.outcome for one in layout.aligned.report.repeated] == ["repeated"]
+        ids = official_ids(layout.prompt)
+        assert KEY in decoded_at(ids, len(ids) - 128, 128)
+        assert (layout.restore(), layout.aligned.report.verified, layout.tokens) == (RAG, True, len(ids))
+    assert len({layout.phase for layout in made.layouts}) == 4
+    assert made.layouts[0].prompt == align_prompt(RAG, key_passages=[KEY], strong=strong, repeat=True).prompt
+    assert made.shared == leading([official_ids(layout.prompt) for layout in made.layouts])
+
+
+def test_a_shift_that_pushes_a_passage_out_of_the_window_is_left_out() -> None:
+    other = "The gate opens with ALPHA-90210."
+    lengths = []
+    for words in range(88, 99):  # the frozen passage comes to stand at the very start of the window
+        asked = "\n\n".join(["Hello.", other, "river " * words + "what?"])
+        messages = [{"role": "user", "content": KEY}, {"role": "user", "content": asked}]
+        made = make_layouts(messages, key_passages=[KEY, other], frozen=1, repeat=True)
+        lengths.append(len(made))
+        for layout in made.layouts:
+            ids = official_ids(layout.prompt)
+            outside = max(0, len(ids) - 128)
+            assert KEY in decoded_at(ids, outside, len(ids) - outside)
+    assert max(lengths) == 4
+    assert min(lengths) < 4, "no shift pushed it out"
+
+
 def test_what_cannot_be_used_is_refused() -> None:
     for most in (0, -1, True, "4", 2.0):
         with pytest.raises(InputError, match="number of layouts"):

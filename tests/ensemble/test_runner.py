@@ -385,6 +385,17 @@ def test_a_prompt_that_cannot_be_moved_is_asked_once_under_every_rule() -> None:
     assert (bare.answer, bare.ended) == ("A", "settled")
 
 
+def test_layouts_that_are_made_are_asked_as_they_are() -> None:
+    model = Scripted("AABB")
+    asking = ensemble(model, stop="all")
+    made = asking.lay_out(PROMPT, **WHERE)
+    assert asking.forecast(made) == asking.forecast(PROMPT, **WHERE)
+    assert asking.ask(made).layouts is made
+    assert asking.ask(asking.forecast(made).layouts).votes[2].answer == "B"
+    with pytest.raises(InputError, match="query=: what is key"):
+        asking.ask(made, query="Which?")
+
+
 def test_nothing_else_in_the_package_asks_several_layouts() -> None:
     root = Path(phaseguard.__file__).parent
     names = {
