@@ -55,7 +55,7 @@ def guarded_documents(
 def guard_documents(
     guard: PhaseGuard, *, top: int | None = None
 ) -> Callable[[Sequence[Document]], list[Document]]:
-    """The same as a function of documents alone, for a chain: ``retriever | guard_documents(guard)``.
+    """Make the same a function of documents alone, for a chain: ``retriever | guard_documents(guard)``.
 
     >>> from langchain_core.runnables import RunnableLambda
     >>> step = RunnableLambda(lambda query: [Document(query)]) | guard_documents(PhaseGuard())

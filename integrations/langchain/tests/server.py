@@ -5,12 +5,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
 from phaseguard.testing import Completion, ScriptedEngine, ToolCall
 
 MODEL = "deepseek-v4.1-flash"
 CODE = "PROVOCATIVE-8417"
+
+
+@dataclass(frozen=True)
+class Clients:
+    """HTTP clients that chat models share: a model does not close its own."""
+
+    sync: DefaultHttpxClient
+    asynchronous: DefaultAsyncHttpxClient
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What a chat model takes."""
+        return {"http_client": self.sync, "http_async_client": self.asynchronous}
 
 
 def engine() -> ScriptedEngine:

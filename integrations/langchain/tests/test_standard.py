@@ -22,7 +22,7 @@ from langchain_tests.unit_tests import ChatModelUnitTests
 from phaseguard import PhaseGuard
 from phaseguard.testing import Server
 
-from .server import MODEL, engine
+from .server import MODEL, Clients, engine
 
 # the suites pass classes of pydantic 1, which langchain-openai warns of
 pytestmark = [
@@ -34,16 +34,17 @@ GUARD = PhaseGuard(profile=MODEL)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def endpoint() -> Iterator[Server]:
+def endpoint(clients: Clients) -> Iterator[Server]:
     with Server(engine(), models=(MODEL,)) as server:
-        _Endpoint.url = server.url
+        _Endpoint.url, _Endpoint.clients = server.url, clients
         yield server
 
 
 class _Endpoint:
     """The address is known only once the server runs."""
 
-    url = "http://127.0.0.1:9/v1"
+    url: str
+    clients: Clients
 
 
 class _Store(BaseRetriever):
@@ -83,6 +84,7 @@ class _Model:
             "api_key": "none",
             "guard": GUARD,
             "stream_usage": True,
+            **_Endpoint.clients.arguments,
         }
 
 
@@ -111,6 +113,7 @@ class TestChatDeepSeek(ChatModelIntegrationTests):
             "api_key": "none",
             "guard": GUARD,
             "stream_usage": True,
+            **_Endpoint.clients.arguments,
         }
 
 
