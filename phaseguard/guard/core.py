@@ -13,7 +13,7 @@ from phaseguard.align import AlignedPrompt, Report
 from phaseguard.align.passages import Given
 from phaseguard.align.prompt import Prompt
 from phaseguard.align.setting import Setting
-from phaseguard.errors import InputError, PhaseGuardError, did_you_mean
+from phaseguard.errors import InputError, PhaseGuardError, PhaseGuardWarning, did_you_mean
 from phaseguard.guard.bare import is_textless, normalized_only, untouched
 from phaseguard.guard.marks import Marks
 from phaseguard.guard.memory import Memory
@@ -228,7 +228,7 @@ class PhaseGuard:
         ask = Ask.read(key_passages, query, frozen, request)
         try:
             made = self._align(prompt, ask)
-        except PhaseGuardError:
+        except (PhaseGuardError, PhaseGuardWarning):
             raise
         except Exception as fault:
             if self.unknown_model == "raise":

@@ -6,7 +6,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -84,20 +84,24 @@ class Memory:
             holds: whether what was done to a message, for these named passages, is still wanted.
         """
         edits: dict[FieldKey, Steps] = {}
-        out = thread.root
+        out, sure = thread.root, (0, thread.root)
         with self._lock:
             for number, given in enumerate(thread.given):
                 if number < frozen or number not in thread.editable:
-                    out = thread.beyond(out, number)
-                    continue
-                key = given, out
-                sent = self._sent.get(key)
-                if sent is None or (number >= stop and not sent.final) or not holds(number, sent.named):
-                    return Recalled(number, edits, out)
-                self._sent.move_to_end(key)
-                edits.update({FieldKey(number, block): steps for block, steps in sent.edits.items()})
-                out = sent.out
-        return Recalled(len(thread.given), edits, out)
+                    out, certain = thread.beyond(out, number), number < max(frozen, stop)
+                else:
+                    key = given, out
+                    sent = self._sent.get(key)
+                    if sent is None or not holds(number, sent.named) or (number >= stop and sent.edits):
+                        break
+                    self._sent.move_to_end(key)
+                    edits.update({FieldKey(number, block): steps for block, steps in sent.edits.items()})
+                    out, certain = sent.out, number < stop or sent.final
+                if (
+                    certain
+                ):  # what was sent as it is belongs to what was sent only when that goes on behind it
+                    sure = number + 1, out
+        return Recalled(sure[0], edits, sure[1])
 
     def keep(
         self,
@@ -127,11 +131,17 @@ class Memory:
                 kept.append(((out, before), Sent({}, here, out, final=True)))
         with self._lock:
             for key, sent in kept:
-                same = key not in self._sent or self._sent[key] == sent
-                self._sent[key] = sent if same else None
+                self._sent[key] = _both(self._sent[key], sent) if key in self._sent else sent
                 self._sent.move_to_end(key)
             while len(self._sent) > self._most:
                 self._sent.popitem(last=False)
+
+
+def _both(one: Sent | None, other: Sent) -> Sent | None:
+    """What two calls with the same messages sent, if that is the same."""
+    if one is None or (one.edits, one.out) != (other.edits, other.out):
+        return None
+    return replace(one, named=one.named | other.named, final=one.final or other.final)
 
 
 class Thread:

@@ -7,7 +7,7 @@ from typing import Any
 VAULT = "The vault code is PROVOCATIVE-8417."
 ATTIC = "The attic code is XYLOPHONE-33."
 ASKED = "Which is the vault code?"
-STRONG = {2, 3}
+STRONG = {0, 1}  # every code of TEXT stands at phase 2 by itself
 LEAD = "The door code is A-17."
 TEXT = f"{LEAD}\n\n{VAULT}\n\n{ATTIC}\n\n{ASKED}"
 TOOLS = [
@@ -23,7 +23,7 @@ TOOLS = [
 
 
 def payload(text: Any = TEXT, **more: Any) -> dict[str, Any]:
-    return {"model": "deepseek-v4-flash", "messages": [{"role": "user", "content": text}], **more}
+    return {"model": "deepseek-v4-flash", "messages": [{"role": "user", "content": text}]} | more
 
 
 def phases(report: Any) -> dict[str, int | None]:
