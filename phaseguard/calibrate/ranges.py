@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import time
 from collections.abc import Callable, Sequence
 from http.client import HTTPException, HTTPMessage, HTTPResponse
+from time import sleep
 from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
@@ -50,21 +50,21 @@ class _SameOriginToken(HTTPRedirectHandler):
 
 
 class Fetcher:
-    """Asks a hub for files and parts of files.
+    """Asks a hub for files and parts of files; three times when it is busy or the connection breaks.
 
     Args:
         base: the hub's URL, http or https.
         token: sent as a bearer token to the hub alone, over TLS or to this machine; never shown.
-        sleep: waits so many seconds between tries (statuses 408, 429, 5xx and broken connections).
+
+    Attributes:
+        sends_token: whether the hub gets the token.
 
     Raises:
         InputError: for a base that is no http URL. Every method: when the hub cannot be reached, refuses,
             has no such file, ignores ranges, or sends less than was asked for.
     """
 
-    def __init__(
-        self, base: str, *, token: str | None = None, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, base: str, *, token: str | None = None) -> None:
         parts = urlsplit(base)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
             raise InputError(
@@ -75,15 +75,15 @@ class Fetcher:
         self._headers = {"User-Agent": "phaseguard", "Accept-Encoding": "identity"}
         if token and _is_private_enough(base):
             self._headers["Authorization"] = f"Bearer {token}"
+        self.sends_token = "Authorization" in self._headers
         self._open = build_opener(_SameOriginToken()).open
-        self._sleep = sleep
 
     def whole(self, place: Sequence[str], *, limit: int) -> bytes | None:
         """A small file, or None when there is none; more than ``limit`` bytes are an error."""
-        with_body = self._ask(place, None, lambda answer: answer.read(limit + 1))
-        if with_body is not None and len(with_body) > limit:
+        found = self._ask(place, None, lambda answer: _complete(answer, limit))
+        if found is not None and len(found) > limit:
             raise InputError(f"{'/'.join(place)} is larger than {limit:,} bytes: that is no index or config.")
-        return with_body
+        return found
 
     def part(self, place: Sequence[str], start: int, length: int) -> bytes:
         """``length`` bytes from ``start`` on; reads no byte of a file that comes whole."""
@@ -108,7 +108,7 @@ class Fetcher:
         problem = ""
         for tried in range(_TRIES):
             if tried:
-                self._sleep(2.0 ** (tried - 1))
+                sleep(2.0 ** (tried - 1))
             try:
                 with self._open(Request(url, headers=headers), timeout=_TIMEOUT) as answer:  # noqa: S310
                     return read(answer)
@@ -139,6 +139,14 @@ def _refusal(status: int) -> str:
     if status == 416:
         return "the file ends before its own header says (status 416): it is truncated on the hub"
     return f"the hub answers with status {status}"
+
+
+def _complete(answer: HTTPResponse, limit: int) -> bytes:
+    """The body, of which one byte too many is enough."""
+    found = answer.read(limit + 1)
+    if len(found) <= limit and answer.length:
+        raise _ShortError(f"{len(found):,} of {len(found) + answer.length:,} bytes came")
+    return found
 
 
 def _ranged(answer: HTTPResponse, start: int, length: int) -> bytes:
