@@ -1,0 +1,226 @@
+"""Asking what is planned: check, looks, controls; every answer is kept before the next is waited for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from phaseguard.calibrate.check import CALLS, Check, check_lengths
+from phaseguard.calibrate.endpoint import Endpoint, Outcome, Question, margin
+from phaseguard.calibrate.items import PROBES, Language, Probe
+from phaseguard.calibrate.judge import Judgement, judge
+from phaseguard.calibrate.plan import Plan
+from phaseguard.calibrate.record import Answered, Place, Results, observed
+from phaseguard.calibrate.shifts import Shifted, Shifter
+from phaseguard.errors import EndpointError
+from phaseguard.profiles import PhaseProfile
+
+Progress: TypeAlias = Callable[[int, int, str], object]
+_IN_A_ROW = 12  # failures after which an endpoint counts as gone
+_MISSING = 0.05  # share of answers that may be missing in the end
+_KEPT = 200  # characters of an answer
+_CHECKED = 1_000_000  # items of the check call are no others: nothing may be asked twice
+# lines such as decorate docstrings; which of them add how many tokens is measured
+_DECORATION = tuple(
+    line
+    for count in range(1, 36)
+    for line in (" =" * count + " \n", "= " * count + "\n\n", "=" * count + "\n")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One prompt to ask: a place, and what moves its record."""
+
+    place: Place
+    shifter: Shifter
+
+
+@dataclass
+class Run:
+    """One run.
+
+    Attributes:
+        endpoint, language: who is asked, and what.
+        profile: how requests are read; its ``prefix_offset`` is set by the check.
+        plan: what is asked at most.
+        results: where answers are kept.
+        extra: what requests say besides, such as the reasoning mode.
+        max_tokens: most tokens of an answer.
+        seed: of the order.
+        progress: told of every answer: how many there are, how many at most, and of what.
+    """
+
+    endpoint: Endpoint
+    language: Language
+    profile: PhaseProfile
+    plan: Plan
+    results: Results
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    max_tokens: int = 16
+    seed: int = 0
+    progress: Progress | None = None
+
+    def check(self) -> Check:
+        """Ask a few prompts of different lengths, and take over what stands in front of them.
+
+        Raises:
+            EndpointError: when nothing can be asked, or phases cannot be known.
+        """
+        wanted = [
+            Wanted(Place("records", -1 - number, 0), self._shifter("records", _CHECKED + number))
+            for number in range(CALLS)
+        ]
+        self._ask(wanted, "check", missing=0.0)
+        done = [self.results.answers[one.place] for one in wanted]
+        check = check_lengths(done, self.profile)
+        self.profile = self.profile.with_(prefix_offset=check.prefix_offset)
+        return check
+
+    def look(self, number: int) -> Judgement:
+        """Ask what the look with this number still lacks, and judge all answers so far.
+
+        Raises:
+            EndpointError: when too many answers are missing.
+        """
+        items = self.plan.looks[number]
+        self._ask(
+            self._all("records", items, self.plan.shifts), f"look {number + 1} of {len(self.plan.looks)}"
+        )
+        return judge(
+            observed(self.results.of("records", items=items)),
+            periods=self.plan.periods,
+            alpha=self.plan.alpha,
+            smallest=self.plan.smallest,
+            looks=self.plan.looks,
+            look=number,
+        )
+
+    def strengths(self, period: int) -> None:
+        """Ask all planned items at the shifts that aligning would make, so that each phase is well known.
+
+        Raises:
+            EndpointError: when too many answers are missing.
+        """
+        self._ask(self._all("records", self.plan.items, min(period, self.plan.shifts)), "strengths")
+
+    def control(self, probe: Probe, period: int) -> Judgement | None:
+        """Ask a control at few shifts, and judge it for the period found; None where it has no answers."""
+        controls = self.plan.controls(period)
+        self._ask(self._all(probe, controls.items, controls.shifts), probe, missing=1.0)
+        answers = self.results.of(probe, items=controls.items, below=controls.shifts)
+        if not answers:
+            return None
+        return judge(observed(answers), periods=[period], alpha=self.plan.alpha, smallest=self.plan.smallest)
+
+    def _shifter(self, probe: Probe, item: int) -> Shifter:
+        made = self.language.draw(item, probe)
+        return Shifter(made, self.profile, self.plan.shifts, self.language.tokenizer)
+
+    def _all(self, probe: Probe, items: int, shifts: int) -> Iterator[Wanted]:
+        """Every prompt of so many items that has no answer yet, in random order.
+
+        Items of earlier looks come first; inside a look neither phase nor difficulty goes with time.
+        """
+        places = [Place(probe, item, shift) for item in range(items) for shift in range(shifts)]
+        left = [place for place in places if place not in self.results]
+        rng = np.random.default_rng([self.seed, PROBES.index(probe), items])
+        shifters: dict[int, Shifter] = {}
+        for at in rng.permutation(len(left)).tolist():
+            place = left[at]
+            if place.item not in shifters:
+                shifters[place.item] = self._shifter(probe, place.item)
+            yield Wanted(place, shifters[place.item])
+
+    def _ask(self, wanted: Iterable[Wanted], what: str, *, missing: float = _MISSING) -> None:
+        """Ask, and once more what failed.
+
+        Raises:
+            EndpointError: when the endpoint is gone, refuses, or too many answers are missing.
+        """
+        asked = list(wanted)
+        failed, error = self._round(asked, what)
+        if failed:
+            failed, error = self._round(failed, what)
+        if len(failed) > missing * len(asked):
+            raise EndpointError(
+                f"{len(failed)} of {len(asked)} requests ({what}) failed, the last with: {error}{self._kept}"
+            )
+
+    def _round(self, wanted: list[Wanted], what: str) -> tuple[list[Wanted], str]:
+        sent: dict[int, _Sent] = {}
+        failed: list[Wanted] = []
+        row, error, fatal = 0, "", False
+        for outcome in self.endpoint.ask(self._questions(wanted, sent)):
+            one = sent.pop(outcome.number)
+            if outcome.reply is not None:
+                self._keep(one, outcome)
+                row = 0
+            else:
+                error, row = outcome.error or "", row + 1
+                fatal = fatal or outcome.fatal
+                failed.append(one.wanted)
+                self.results.failed(one.wanted.place, error)
+                if row >= _IN_A_ROW and not fatal:
+                    raise EndpointError(f"{row} requests in a row failed, the last with: {error}{self._kept}")
+            if self.progress is not None:
+                self.progress(len(self.results.answers), self.plan.calls, what)
+        if fatal:
+            raise EndpointError(f"{error}{self._kept}")
+        return failed, error
+
+    @property
+    def _kept(self) -> str:
+        if self.results.path is None or not self.results.answers:
+            return ""
+        return (
+            f" {len(self.results.answers)} answers are kept in {self.results.path}: the same command goes on."
+        )
+
+    def _questions(self, wanted: Iterable[Wanted], sent: dict[int, _Sent]) -> Iterator[Question]:
+        for number, one in enumerate(wanted):
+            decorated = one.place.probe == "filler"
+            shifted = one.shifter.at(one.place.shift, _DECORATION if decorated else "auto")
+            if shifted is None:  # no pad adds exactly so many tokens here
+                continue
+            question = Question(number, shifted.prompt, self.max_tokens, self.extra)
+            sent[number] = _Sent(one, shifted, question)
+            yield question
+
+    def _keep(self, sent: _Sent, outcome: Outcome) -> None:
+        reply, place, shifted = outcome.reply, sent.wanted.place, sent.shifted
+        assert reply is not None  # noqa: S101 - the caller looked
+        item = sent.wanted.shifter.item
+        right = self.language.right(reply.text, item)
+        self.results.add(
+            Answered(
+                probe=item.probe,
+                item=place.item,
+                shift=place.shift,
+                request=sent.question.digest(self.endpoint.model),
+                position=shifted.position,
+                key=shifted.key,
+                shape=shifted.shape,
+                tokens=shifted.tokens,
+                right=right,
+                answer=reply.text[:_KEPT],
+                expected=item.expected,
+                margin=margin(reply, item.expected),
+                seconds=round(outcome.seconds, 4),
+                at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+                prompt_tokens=reply.prompt_tokens,
+                cached_tokens=reply.cached_tokens,
+                completion_tokens=reply.completion_tokens,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    wanted: Wanted
+    shifted: Shifted
+    question: Question
