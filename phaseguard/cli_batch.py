@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -110,7 +111,8 @@ def _run(source: str, target: str, aligner: BatchAligner, *, jobs: int, restart:
                 given = Path(folder) / "in.jsonl"
                 with given.open("wb") as file:
                     shutil.copyfileobj(sys.stdin.buffer, file)
-            done = align_file(given, written, aligner, jobs=jobs, restart=restart, progress=progress)
+            with _pipes_may_break():
+                done = align_file(given, written, aligner, jobs=jobs, restart=restart, progress=progress)
         except KeyboardInterrupt:
             kept = "" if streamed else "; the same command goes on from what is finished"
             print_status(f"phaseguard: interrupted{kept}.")
@@ -118,6 +120,19 @@ def _run(source: str, target: str, aligner: BatchAligner, *, jobs: int, restart:
         if streamed:
             _stream(written, target)
     return done
+
+
+@contextmanager
+def _pipes_may_break() -> Iterator[None]:
+    """Keep a worker that goes away from ending this process: the command line ends quietly on SIGPIPE."""
+    if not hasattr(signal, "SIGPIPE"):
+        yield
+        return
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
 
 
 def _stream(written: Path, target: str) -> None:
