@@ -38,7 +38,7 @@ def batch(
     restart: Annotated[bool, typer.Option("--restart", help="Throw away shards of an earlier run.")] = False,
     prompt_field: Annotated[str, typer.Option(help="Prompts: text, messages or payloads.")] = "prompt",
     key_field: Annotated[
-        str | None, typer.Option(help=f"Key passages, null to find them. [default: {_DEFAULT_KEY}]")
+        str | None, typer.Option(help=f"Key passages, null to find them; {_DEFAULT_KEY} when not given.")
     ] = None,
     query_field: Annotated[str | None, typer.Option(help="Questions to find key passages by.")] = None,
     answer_field: Annotated[str | None, typer.Option(help="The answers' own characters.")] = None,
