@@ -15,6 +15,7 @@ def weights_command(
     name: str | None = None,
     tokenizer: str | None = None,
     chat: str | None = None,
+    model: str | None = None,
     output: str | None = None,
     overwrite: bool = False,
     gates: bool = False,
@@ -29,6 +30,7 @@ def weights_command(
         name: the profile's name; the output's stem by default. Without name and output none is written.
         tokenizer: the profile's tokenizer.
         chat: its chat encoding.
+        model: its model's id; by default the repository.
         output: write the profile here; by default, under its name among the user's own.
         overwrite: replace a profile of that name.
         gates: read the gates' weights too.
@@ -62,6 +64,7 @@ def weights_command(
             name or Path(output or "").stem,
             tokenizer=tokenizer,
             chat=chat,
+            model=model,
             date=datetime.now(UTC).date().isoformat(),
             command=shlex.join(["phaseguard", "calibrate", "--weights", weights]),
         )

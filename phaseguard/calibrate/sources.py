@@ -20,10 +20,12 @@ class Source(Protocol):
 
     Attributes:
         name: what messages call it.
+        model: the model's id, or None when only its files are known.
         single: the one file that was named, or None when the checkpoint's index says which there are.
     """
 
     name: str
+    model: str | None
     single: str | None
 
     def text(self, file: str) -> bytes | None:
@@ -45,6 +47,7 @@ class FolderSource:
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
+        self.model: str | None = None
         self.folder = path if path.is_dir() else path.parent
         self.single: str | None = None if path.is_dir() else path.name
 
@@ -97,6 +100,7 @@ class HubSource:
 
     def __init__(self, repo: str, revision: str, fetcher: Fetcher) -> None:
         self.name = repo if revision == "main" else f"{repo}@{revision}"
+        self.model: str | None = repo
         self.single: str | None = None
         self._repo, self._revision, self._fetcher = repo, revision, fetcher
 

@@ -38,11 +38,13 @@ class WeightsReport:
         layers: every compressor, by layer. A layer may read the entries of one before it (V4.1), so there
             may be fewer than the schedule has layers with a stride.
         schedule: what config.json says; empty without one.
+        model: the model's id on a hub, or None when it was read from files.
     """
 
     source: str
     layers: tuple[LayerCompression, ...]
     schedule: Schedule
+    model: str | None = None
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -99,7 +101,7 @@ class WeightsReport:
             name: the profile's name.
             tokenizer: a name that ``load_tokenizer`` knows; weights do not tell it.
             chat: a name that ``load_renderer`` knows; ``plain`` for a base model.
-            model: the model's id; by default the source.
+            model: the model's id; by default the repository, if it was read from a hub.
             date: ISO date of reading.
             command: what repeats it.
 
@@ -129,7 +131,7 @@ class WeightsReport:
             )
         return PhaseProfile(
             name=name,
-            model=model or self.source,
+            model=model or self.model,
             tokenizer=tokenizer,
             chat=chat,
             strides=self.strides,
@@ -164,7 +166,8 @@ def read_weights(
     source = find_source(path_or_repo, revision=revision, hub_url=hub_url)
     config = source.text("config.json")
     schedule = Schedule() if config is None else _schedule(config, source.name)
-    return WeightsReport(source.name, read_compressors(source, schedule, gates=gates), schedule)
+    rows = read_compressors(source, schedule, gates=gates)
+    return WeightsReport(source.name, rows, schedule, source.model)
 
 
 def _schedule(config: bytes, name: str) -> Schedule:

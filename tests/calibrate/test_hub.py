@@ -54,6 +54,8 @@ def test_the_hub_of_the_environment_and_a_revision(hub, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", f"{hub.url}/")
     report = read_weights(REPO, revision="refs/pr/1")
     assert report.source == f"{REPO}@refs/pr/1"
+    profile = report.to_profile("mine", tokenizer="deepseek-v4", chat="plain")
+    assert (profile.model, profile.provenance.source) == (REPO, f"{REPO}@refs/pr/1")
     assert all(a.path.startswith(f"/{REPO}/resolve/refs%2Fpr%2F1/") for a in hub.asked)
 
 

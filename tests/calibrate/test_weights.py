@@ -85,6 +85,7 @@ class TestPlanted:
         assert (profile.period, profile.strides, profile.overlap, profile.window) == (4, (4, 128), True, 32)
         assert profile.strengths is None
         assert profile.strong is None
+        assert profile.model == "a/b"
         assert profile.provenance.model_dump() == {
             "kind": "weights",
             "source": str(released),
@@ -186,6 +187,7 @@ class TestOtherCheckpoints:
         assert report.layers[1].gate_scale is None
         profile = report.to_profile("mine", tokenizer="deepseek-v4", chat="deepseek-v4.1")
         assert (profile.strides, profile.period, profile.overlap, profile.window) == ((2,), 2, False, 128)
+        assert profile.model is None
 
     def test_without_bias_and_config_no_stride_is_known(self, tmp_path):
         report = read_weights(v41(tmp_path, config=False))
