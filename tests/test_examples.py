@@ -24,6 +24,7 @@ SAYS = {
         "verified: True",
     ),
     "batch.py": ("row 2: PROVOCATIVE-8417: phase 0 -> 1, verified: True", "row 3: key_passages[0] does not"),
+    "openai_client.py": ("received at token 2840, phase 0\nafter", "received at token 2841, phase 1"),
     "find_by_question.py": ("PROVOCATIVE-8417 (identifier): phase 0 -> 1", "verified: True"),
 }
 

