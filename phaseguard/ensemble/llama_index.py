@@ -33,9 +33,9 @@ def llama_index_ask(llm: Any, **options: Any) -> Callable[[Any], Answer]:
 
     def ask(prompt: Any) -> Answer:
         if _completes(llm, prompt):
-            return _answer(llm.complete(prompt, **options))
+            return read_answer(llm.complete(prompt, **options))
         messages, more = _parts(prompt)
-        return _answer(llm.chat(messages, **{**more, **options}))
+        return read_answer(llm.chat(messages, **{**more, **options}))
 
     return ask
 
@@ -54,9 +54,9 @@ def async_llama_index_ask(llm: Any, **options: Any) -> Callable[[Any], Awaitable
 
     async def ask(prompt: Any) -> Answer:
         if _completes(llm, prompt):
-            return _answer(await llm.acomplete(prompt, **options))
+            return read_answer(await llm.acomplete(prompt, **options))
         messages, more = _parts(prompt)
-        return _answer(await llm.achat(messages, **{**more, **options}))
+        return read_answer(await llm.achat(messages, **{**more, **options}))
 
     return ask
 
@@ -101,7 +101,7 @@ def _block(types: Any, block: Any) -> Any:
     )
 
 
-def _answer(response: Any) -> Answer:
+def read_answer(response: Any) -> Answer:
     """A chat response, or a completion.
 
     Refusals and log probabilities are read from the provider's own response: LlamaIndex drops the former, and
