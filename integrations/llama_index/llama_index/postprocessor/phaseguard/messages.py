@@ -2,48 +2,54 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
 from llama_index.core.bridge.pydantic import BaseModel
 
-from phaseguard import PhaseGuard
-
 _OPENAI_KEYS = ("tool_calls", "tool_call_id", "name")
+_BESIDE = ("tools", "response_format")
+_NAMELESS = "unknown"  # LlamaIndex's default for an LLM that does not say its model's name
 
 
-def aligned(
-    guard: PhaseGuard, messages: Sequence[ChatMessage], model: str | None, options: Mapping[str, Any]
-) -> list[ChatMessage]:
-    """Copies of messages with aligned texts; one whose text did not change is the same object.
+def to_payload(
+    messages: Sequence[ChatMessage], model: str | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What an OpenAI-compatible LLM would send for these messages.
 
     Args:
-        guard: the application's guard.
         messages: the final list, system prompt included.
         model: its name.
-        options: what goes to the endpoint beside them, such as ``tools``.
+        options: what goes to the endpoint beside them; ``tools`` and ``response_format`` are read.
+
+    >>> to_payload([ChatMessage("Hi")], "deepseek-v4-flash", {"temperature": 0})
+    {'messages': [{'role': 'user', 'content': 'Hi'}], 'model': 'deepseek-v4-flash'}
     """
-    payload = {key: options[key] for key in ("tools", "response_format") if options.get(key)}
-    payload |= {"messages": [_to_openai(message) for message in messages]}
-    if model is not None:
+    payload: dict[str, Any] = {key: options[key] for key in _BESIDE if options.get(key)}
+    payload["messages"] = [_to_openai(message) for message in messages]
+    if model not in (None, _NAMELESS):
         payload["model"] = model
-    made = guard.align_payload(payload).prompt["messages"]
+    return payload
+
+
+def with_contents(messages: Sequence[ChatMessage], made: Sequence[Mapping[str, Any]]) -> list[ChatMessage]:
+    """Copies with the texts of a payload's messages; one whose text did not change is the same object."""
     return [_with_content(one, new["content"]) for one, new in zip(messages, made, strict=True)]
 
 
 def _to_openai(message: ChatMessage) -> dict[str, Any]:
-    made: dict[str, Any] = {"role": message.role.value, "content": _content(message)}
+    role = message.role.value
+    made = {"role": "assistant" if role in ("model", "chatbot") else role, "content": _content(message)}
     made |= {
         key: _plain(message.additional_kwargs[key])
         for key in _OPENAI_KEYS
         if message.additional_kwargs.get(key)
     }
     calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
-    if calls and "tool_calls" not in made:
+    if calls:
         made["tool_calls"] = [_call(block) for block in calls]
-    if made["role"] in ("model", "chatbot"):
-        made["role"] = "assistant"
     return made
 
 
@@ -59,8 +65,6 @@ def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
 
 
 def _call(block: ToolCallBlock) -> dict[str, Any]:
-    import json  # noqa: PLC0415
-
     arguments = block.tool_kwargs
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return {
@@ -77,8 +81,7 @@ def _plain(value: Any) -> Any:
 
 
 def _with_content(message: ChatMessage, new: Any) -> ChatMessage:
-    old = _content(message)
-    if new == old or new is None:
+    if new == _content(message):
         return message
     texts = iter([new] if isinstance(new, str) else [one["text"] for one in new if one["type"] == "text"])
     blocks = []
