@@ -8,11 +8,14 @@ what was found as a profile. Modules: ``items`` and ``shifts`` (what is asked), 
 
 from phaseguard.calibrate.api import calibrate
 from phaseguard.calibrate.endpoint import Endpoint, Outcome, Question, Reply, TokenChoice
+from phaseguard.calibrate.facts import PassageFacts
 from phaseguard.calibrate.items import Item, Language
 from phaseguard.calibrate.ondevice import LabEndpoint, LabLanguage, lab_profile
 from phaseguard.calibrate.openai import OpenAIEndpoint
 from phaseguard.calibrate.outcome import Calibration
 from phaseguard.calibrate.plan import Plan, Prices, make_plan
+from phaseguard.calibrate.revalidate import Revalidation, revalidate
+from phaseguard.calibrate.settings import base_profile
 from phaseguard.calibrate.standard import StandardLanguage
 
 __all__ = [
@@ -24,13 +27,17 @@ __all__ = [
     "Language",
     "OpenAIEndpoint",
     "Outcome",
+    "PassageFacts",
     "Plan",
     "Prices",
     "Question",
     "Reply",
+    "Revalidation",
     "StandardLanguage",
     "TokenChoice",
+    "base_profile",
     "calibrate",
     "lab_profile",
     "make_plan",
+    "revalidate",
 ]

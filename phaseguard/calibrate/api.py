@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,13 +24,12 @@ from phaseguard.calibrate.outcome import (
 from phaseguard.calibrate.plan import Plan, Prices, make_plan
 from phaseguard.calibrate.record import Results
 from phaseguard.calibrate.runner import Progress, Run
+from phaseguard.calibrate.settings import THINKING, answer_room, profile_name
 from phaseguard.calibrate.standard import StandardLanguage
 from phaseguard.errors import InputError, ProfileError
 from phaseguard.profiles import PhaseProfile, load_profile, save_profile
 from phaseguard.stats.period import PERIODS
 
-SLACK = 16  # tokens that a chat model may say around an answer
-THINKING = 8192  # tokens that reasoning may take
 CONTROLS: tuple[Probe, ...] = ("inside", "behind", "filler")
 _ASKING_ERRORS = (0.05, 0.95)  # accuracy outside of which phases can hardly differ
 
@@ -102,11 +100,10 @@ def calibrate(
     """
     base = load_profile(profile)
     spoken = language or StandardLanguage(base, completions=endpoint.completions)
-    thinking = THINKING if base.reasoning != "off" else 0
-    most = max_tokens or spoken.answer_tokens + (0 if spoken.name == "lab" else SLACK) + thinking
+    most = max_tokens or answer_room(spoken, base)
     plan = make_plan(
         prompt_tokens=spoken.tokens,
-        answer_tokens=most if not thinking else spoken.answer_tokens + thinking // 8,
+        answer_tokens=min(most, THINKING // 8),
         items=items,
         max_calls=max_calls,
         budget=budget,
@@ -147,7 +144,6 @@ def _identity(
         "reasoning": base.reasoning,
         "tokenizer": base.tokenizer,
         "chat": base.chat,
-        "prefix_offset": base.prefix_offset,
         "language": {"name": language.name, **language.settings},
         "looks": plan.looks,
         "periods": plan.periods,
@@ -192,7 +188,7 @@ def _conclude(run: Run, found: _Found, prices: Prices | None, name: str, command
         run.profile,
         judgement,
         strengths,
-        name=re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "calibrated",
+        name=profile_name(name),
         endpoint=endpoint,
         items=items,
         date=max(answer.at for answer in answers)[:10],
@@ -227,9 +223,8 @@ def _notes(run: Run, found: _Found, items: int) -> list[str]:
         notes.append(
             f"{share:.0%} of all answers are right: an effect has little room to show. Take a {way} context."
         )
-    missing = items * run.plan.shifts - len(answers)
-    if missing > 0:
-        notes.append(f"{missing} prompts have no answer: calls failed, or no pad moved the record there.")
+    if run.missing:
+        notes.append(f"{run.missing} prompts have no answer: calls failed, or no pad moved the record there.")
     if judgement.anchor == "key":
         notes.append(
             "Accuracy goes with the key's phase, and a profile keeps the answer's: it holds for records in "

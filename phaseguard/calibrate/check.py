@@ -22,9 +22,10 @@ class Check:
     """What the check calls told.
 
     Attributes:
-        predicted: tokens of each prompt as counted here, the profile's own ``prefix_offset`` included.
+        predicted: tokens of each prompt as counted here, without any in front of the rendered text.
         counted: as the endpoint counts them; empty where it tells nothing.
-        unexplained: tokens that every prompt has more there; None where the endpoint does not count.
+        unexplained: tokens that every prompt has more there than the given profile says; None where the
+            endpoint does not count.
         prefix_offset: tokens in front of the rendered text, for the profile.
         note: one sentence for the reader.
     """
@@ -40,20 +41,18 @@ def check_lengths(answers: Sequence[Answered], profile: PhaseProfile) -> Check:
     """Compare predicted lengths with those that the endpoint counts.
 
     Args:
-        answers: of prompts of different lengths.
-        profile: what predicted them.
+        answers: of prompts of different lengths, read without tokens in front.
+        profile: as given, with the tokens in front that it knows of.
 
     Raises:
         EndpointError: when the difference varies, or prompts have fewer tokens there than here.
     """
     predicted = tuple(answer.tokens for answer in answers)
-    told = [answer.prompt_tokens for answer in answers if answer.prompt_tokens is not None]
-    before = profile.prefix_offset
-    if len(told) < len(predicted):
+    counted = tuple(answer.prompt_tokens for answer in answers if answer.prompt_tokens is not None)
+    if len(counted) < len(predicted):
         note = "The endpoint does not count prompt tokens: that phases are counted right is not checked."
-        return Check(predicted, (), None, before, note)
-    counted = tuple(told)
-    differences = sorted({there - here for there, here in zip(counted, predicted, strict=True)})
+        return Check(predicted, (), None, profile.prefix_offset, note)
+    differences = {there - here for there, here in zip(counted, predicted, strict=True)}
     if len(differences) > 1:
         pairs = ", ".join(f"{there} for {here}" for there, here in zip(counted, predicted, strict=True))
         raise EndpointError(
@@ -62,16 +61,17 @@ def check_lengths(answers: Sequence[Answered], profile: PhaseProfile) -> Check:
             "they are not this model's, or something is put into prompts on the way (a hidden system prompt, "
             "a moderation text). Give the right --tokenizer, --chat and --reasoning, or another endpoint."
         )
-    more = differences[0]
-    if before + more < 0:
+    (offset,) = differences
+    if offset < 0:
         raise EndpointError(
-            f"Every prompt has {-more} tokens fewer at the endpoint than the chat encoding {profile.chat!r} "
-            "writes: it renders prompts in another way. Give the right --chat and --reasoning."
+            f"Every prompt has {-offset} tokens fewer at the endpoint than the chat encoding "
+            f"{profile.chat!r} writes: it renders prompts otherwise. Give the right --chat and --reasoning."
         )
-    if more == 0:
-        return Check(predicted, counted, 0, before, "Prompts have as many tokens as predicted.")
-    note = (
-        f"Every prompt has {more} tokens more than predicted; they are taken to stand in front of it, and "
-        f"kept as prefix_offset {before + more}."
-    )
-    return Check(predicted, counted, more, before + more, note)
+    more = offset - profile.prefix_offset
+    note = "Prompts have as many tokens as predicted."
+    if more:
+        note = (
+            f"Every prompt has {abs(more)} tokens {'more' if more > 0 else 'fewer'} than predicted; the "
+            f"difference is taken to stand in front of it, and kept as prefix_offset {offset}."
+        )
+    return Check(predicted, counted, more, offset, note)

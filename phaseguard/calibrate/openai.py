@@ -16,6 +16,7 @@ from phaseguard.calibrate.endpoint import Outcome, Question, Reply, TokenChoice
 from phaseguard.errors import EndpointError, InputError, MissingExtraError, did_you_mean
 
 _TOP = 20  # the most that OpenAI gives
+KEY_NAMES = ("PHASEGUARD_API_KEY", "OPENAI_API_KEY")
 _FIRST_RETRIES = 2
 _NO_KEY = "none"  # the client wants one, a local server does not
 
@@ -30,7 +31,8 @@ class OpenAIEndpoint:
         base_url: such as ``https://api.deepseek.com/v1``.
         model: as the endpoint calls it.
         completions: continue the prompt by legacy completions instead of chatting.
-        key_env: environment variable that holds the key; a server without keys needs none.
+        key_env: environment variable that holds the key; the first of PHASEGUARD_API_KEY and OPENAI_API_KEY
+            that is set by default. A server without keys needs none.
         concurrency: requests under way at once.
         timeout: seconds for one request; ``retries``: tries after the first.
         provider: who serves the model; the host of the URL by default.
@@ -51,7 +53,7 @@ class OpenAIEndpoint:
         model: str,
         *,
         completions: bool = False,
-        key_env: str = "OPENAI_API_KEY",
+        key_env: str | None = None,
         concurrency: int = 8,
         timeout: float = 120.0,
         retries: int = 8,
@@ -65,8 +67,10 @@ class OpenAIEndpoint:
                 f"concurrency={concurrency}, timeout={timeout}, retries={retries}: give 1 or more."
             )
         self.model, self.completions, self.provider = model, completions, provider or parts.hostname
-        self._key_env, self._concurrency = key_env, concurrency
-        self._key = os.environ.get(key_env) or _NO_KEY
+        self._concurrency = concurrency
+        names = KEY_NAMES if key_env is None else (key_env,)
+        self._key_env = next((name for name in names if os.environ.get(name)), names[-1])
+        self._key = os.environ.get(self._key_env, "").strip() or _NO_KEY
         self._secrets = tuple(filter(None, (self._key if self._key != _NO_KEY else "", parts.password)))
         self._logprobs = True  # until the endpoint refuses them
         self._reached = False

@@ -173,8 +173,10 @@ def measured_profile(
     if judgement.verdict == "undecided" or judgement.period is None:
         return None
     provider = endpoint["provider"]
+    verdict = f"period {judgement.period}" if judgement.period > 1 else "no effect"
     source = (
-        f"{endpoint['model']} at {provider}, reasoning {base.reasoning}, {items} items; {judgement.reason}"
+        f"{endpoint['model']} at {provider}, reasoning {base.reasoning}: {verdict}, "
+        f"p = {judgement.p_value:.2g}, {items} texts"
     )
     made = {shape: _strength(row) for shape, row in strengths.items()} if judgement.period > 1 else None
     return base.with_(

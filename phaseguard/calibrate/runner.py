@@ -17,7 +17,7 @@ from phaseguard.calibrate.plan import Plan
 from phaseguard.calibrate.record import Answered, Place, Results, observed
 from phaseguard.calibrate.shifts import Shifted, Shifter
 from phaseguard.errors import EndpointError
-from phaseguard.profiles import PhaseProfile
+from phaseguard.profiles import PhaseProfile, Provenance
 
 Progress: TypeAlias = Callable[[int, int, str], object]
 _IN_A_ROW = 12  # failures after which an endpoint counts as gone
@@ -46,24 +46,38 @@ class Run:
 
     Attributes:
         endpoint, language: who is asked, and what.
-        profile: how requests are read; its ``prefix_offset`` is set by the check.
+        given: how requests are read, but for what stands in front of them.
         plan: what is asked at most.
         results: where answers are kept.
         extra: what requests say besides, such as the reasoning mode.
         max_tokens: most tokens of an answer.
         seed: of the order.
         progress: told of every answer: how many there are, how many at most, and of what.
+        profile: how requests are read; before the check without anything in front of them.
+        missing: prompts that were to be asked and have no answer, controls aside.
     """
 
     endpoint: Endpoint
     language: Language
-    profile: PhaseProfile
+    given: PhaseProfile
     plan: Plan
     results: Results
     extra: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int = 16
     seed: int = 0
     progress: Progress | None = None
+    profile: PhaseProfile = field(init=False)
+    missing: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.profile = self._read_with(0)
+
+    def _read_with(self, prefix_offset: int) -> PhaseProfile:
+        """The given profile without what it says of phases."""
+        nothing = Provenance(kind="stated", source="nothing is known before calibrating")
+        return self.given.with_(
+            prefix_offset=prefix_offset, period=1, strengths=None, reported=None, provenance=nothing
+        )
 
     def check(self) -> Check:
         """Ask a few prompts of different lengths, and take over what stands in front of them.
@@ -76,9 +90,8 @@ class Run:
             for number in range(CALLS)
         ]
         self._ask(wanted, "check", missing=0.0)
-        done = [self.results.answers[one.place] for one in wanted]
-        check = check_lengths(done, self.profile)
-        self.profile = self.profile.with_(prefix_offset=check.prefix_offset)
+        check = check_lengths([self.results.answers[one.place] for one in wanted], self.given)
+        self.profile = self._read_with(check.prefix_offset)
         return check
 
     def look(self, number: int) -> Judgement:
@@ -146,6 +159,7 @@ class Run:
         failed, error = self._round(asked, what)
         if failed:
             failed, error = self._round(failed, what)
+        self.missing += sum(one.place not in self.results for one in asked if one.place.probe == "records")
         if len(failed) > missing * len(asked):
             raise EndpointError(
                 f"{len(failed)} of {len(asked)} requests ({what}) failed, the last with: {error}{self._kept}"

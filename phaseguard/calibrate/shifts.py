@@ -10,7 +10,7 @@ from phaseguard.align import align_prompt
 from phaseguard.align.setting import Setting
 from phaseguard.calibrate.items import Item
 from phaseguard.errors import InputError
-from phaseguard.profiles import PhaseProfile
+from phaseguard.profiles import PhaseProfile, Provenance
 from phaseguard.text import Span
 from phaseguard.tokens import TokenizerLike, load_tokenizer
 
@@ -64,7 +64,12 @@ class Shifter:
     @cached_property
     def _ruler(self) -> PhaseProfile:
         """A profile with as many phases as shifts: its strong phase says where the record goes."""
-        return self.profile.with_(period=self.period, strengths=None, reported=None)
+        return self.profile.with_(
+            period=self.period,
+            strengths=None,
+            reported=None,
+            provenance=Provenance(kind="stated", source="counts shifts"),
+        )
 
     @cached_property
     def _starts(self) -> tuple[int, int, int]:

@@ -1,0 +1,259 @@
+"""What ``phaseguard calibrate`` does with its options: calls, and what is printed of them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from phaseguard.cli_print import print_json, print_rich, print_status
+from phaseguard.cli_progress import Steps
+from phaseguard.errors import InputError
+
+if TYPE_CHECKING:
+    from phaseguard.calibrate import Endpoint, Language, Plan, Prices
+    from phaseguard.profiles import PhaseProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of ``phaseguard calibrate``, as given."""
+
+    base_url: str | None
+    model: str | None
+    lab: str | None
+    completions: bool
+    reasoning: str | None
+    context: int
+    filler: str
+    records: str | None
+    answer_tokens: list[int] | None
+    profile: str | None
+    tokenizer: str | None
+    chat: str | None
+    items: int | None
+    max_calls: int | None
+    budget: float | None
+    price_input: float | None
+    price_output: float | None
+    periods: str
+    controls: bool
+    results: str | None
+    name: str | None
+    out: str | None
+    revalidate: str | None
+    provider: str | None
+    api_key_env: str | None
+    concurrency: int
+    timeout: float
+    seed: int
+    yes: bool
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    endpoint: Endpoint
+    profile: PhaseProfile
+    language: Language
+
+
+def run_calibrate(options: Options) -> bool:
+    """Calibrate and print; False while undecided.
+
+    Raises:
+        InputError, EndpointError, ProfileError: as :func:`phaseguard.calibrate.calibrate`.
+    """
+    from phaseguard.calibrate import calibrate  # noqa: PLC0415
+    from phaseguard.show.calibration import render_calibration  # noqa: PLC0415
+
+    candidates, prices = parse_periods(options.periods), _prices(options)
+    with ExitStack() as stack:
+        target = _target(options, stack)
+        name = options.name or target.profile.name
+        found = calibrate(
+            target.endpoint,
+            target.profile,
+            language=target.language,
+            items=options.items,
+            max_calls=options.max_calls,
+            budget=options.budget,
+            prices=prices,
+            periods=candidates,
+            controls=options.controls,
+            results=options.results or f"calibrate-{name}.jsonl",
+            name=name,
+            out=options.out,
+            concurrency=options.concurrency,
+            seed=options.seed,
+            confirm=lambda plan: _confirm(plan, options.yes),
+            progress=_Progress(stack).show,
+            command=shlex.join(["phaseguard", "calibrate", *_arguments(options)]),
+        )
+    told = found.to_dict()
+    if options.as_json:
+        print_json(told)
+    else:
+        print_rich(*render_calibration(told))
+    return found.judgement.verdict != "undecided"
+
+
+def run_revalidate(options: Options, profile: str) -> bool:
+    """Ask a sample and print; whether the profile holds.
+
+    Raises:
+        InputError, EndpointError, ProfileError: as :func:`phaseguard.calibrate.revalidate`.
+    """
+    from phaseguard.calibrate import revalidate  # noqa: PLC0415
+    from phaseguard.calibrate.revalidate import ITEMS  # noqa: PLC0415
+    from phaseguard.profiles import load_profile  # noqa: PLC0415
+    from phaseguard.show.calibration import render_revalidation  # noqa: PLC0415
+
+    known = load_profile(profile)
+    with ExitStack() as stack:
+        target = _target(options, stack, known)
+        found = revalidate(
+            target.endpoint,
+            known,
+            target.language,
+            items=ITEMS if options.items is None else options.items,
+            results=options.results,
+            seed=options.seed,
+            progress=_Progress(stack).show,
+        )
+    told = found.to_dict()
+    if options.as_json:
+        print_json(told)
+    else:
+        print_rich(*render_revalidation(told))
+    return found.verdict == "holds"
+
+
+def _target(options: Options, stack: ExitStack, known: PhaseProfile | None = None) -> _Target:
+    """Who is asked, how requests are read, and what is asked."""
+    fresh = options.seed + (known is not None)  # other texts than those that the profile was measured on
+    if options.lab is not None:
+        from phaseguard.calibrate import LabEndpoint, LabLanguage, lab_profile  # noqa: PLC0415
+        from phaseguard.lab.manifest import leading_name  # noqa: PLC0415
+        from phaseguard.lab.spec import SCHEMES  # noqa: PLC0415
+
+        model = leading_name(SCHEMES[options.lab], "ask") if options.lab in SCHEMES else options.lab
+        return _Target(LabEndpoint(model), known or lab_profile(model), LabLanguage.of(model, seed=fresh))
+    from phaseguard.calibrate import OpenAIEndpoint, PassageFacts, StandardLanguage  # noqa: PLC0415
+    from phaseguard.calibrate.settings import base_profile  # noqa: PLC0415
+
+    if options.base_url is None or options.model is None:
+        raise InputError("Give --base-url and --model, or --lab for an on-device model.")
+    base = base_profile(
+        options.model,
+        profile=known or options.profile,
+        tokenizer=options.tokenizer,
+        chat=options.chat,
+        reasoning=options.reasoning,
+        completions=options.completions,
+    )
+    language = StandardLanguage(
+        base,
+        context=options.context,
+        completions=options.completions,
+        filler=options.filler,  # type: ignore[arg-type]
+        answer_tokens_of=tuple(options.answer_tokens or _shapes(known)),
+        facts=None if options.records is None else PassageFacts.read(options.records),
+        seed=fresh,
+    )
+    endpoint = OpenAIEndpoint(
+        options.base_url,
+        options.model,
+        completions=options.completions,
+        key_env=options.api_key_env,
+        concurrency=options.concurrency,
+        timeout=options.timeout,
+        provider=options.provider,
+    )
+    return _Target(stack.enter_context(endpoint), base, language)
+
+
+def _shapes(known: PhaseProfile | None) -> tuple[int, ...]:
+    return tuple(map(int, known.strengths)) if known is not None and known.strengths else (2,)
+
+
+def _prices(options: Options) -> Prices | None:
+    from phaseguard.calibrate import Prices  # noqa: PLC0415
+
+    if options.price_input is None and options.price_output is None:
+        return None
+    return Prices(options.price_input or 0.0, options.price_output or 0.0)
+
+
+def _confirm(plan: Plan, yes: bool) -> bool:
+    from phaseguard.show.calibration import plan_lines  # noqa: PLC0415
+
+    for line in plan_lines(asdict(plan)):
+        print_status(line)
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError("Nothing was options: give --yes where nobody can confirm the plan.")
+    return typer.confirm("Ask?", err=True)
+
+
+def _arguments(options: Options) -> list[str]:
+    """The options that differ from their defaults, without what tells how the run was started."""
+    told: list[str] = []
+    for key, value in asdict(options).items():
+        if key in ("yes", "as_json", "results", "out", "revalidate") or value in (
+            None,
+            False,
+            _DEFAULTS.get(key),
+        ):
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            told += [f"--{key.replace('_', '-')}"] + ([] if one is True else [str(one)])
+    return told if options.controls else [*told, "--no-controls"]
+
+
+_DEFAULTS: dict[str, Any] = {
+    "context": 8000,
+    "filler": "load",
+    "periods": "2-16",
+    "controls": True,
+    "concurrency": 8,
+    "timeout": 120.0,
+    "seed": 0,
+}
+
+
+class _Progress:
+    """A bar that starts with the first answer, when it is known how many there will be at most."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._steps: Steps | None = None
+
+    def show(self, done: int, most: int, what: str) -> None:
+        """Take an answer."""
+        if self._steps is None:
+            self._steps = self._stack.enter_context(Steps(most, every=100, unit="calls"))
+        self._steps.reached(done, what)
+
+
+def parse_periods(given: str) -> tuple[int, ...]:
+    """Candidate periods from a list such as ``2-16,128``.
+
+    Raises:
+        InputError: when it is no list of whole numbers and ranges.
+
+    >>> parse_periods("2-4,128")
+    (2, 3, 4, 128)
+    """
+    found: set[int] = set()
+    for part in given.split(","):
+        low, dash, high = part.strip().partition("-")
+        if not (low.isdecimal() and (high.isdecimal() or not dash)):
+            raise InputError(f"--periods {given!r}: give numbers and ranges, such as 2-16,128.")
+        found.update(range(int(low), int(high or low) + 1))
+    return tuple(sorted(found))
