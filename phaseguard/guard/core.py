@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import partial
 from typing import Any, Literal
 
 from pydantic_core.core_schema import CoreSchema, is_instance_schema
@@ -12,8 +13,7 @@ from pydantic_core.core_schema import CoreSchema, is_instance_schema
 from phaseguard.align import AlignedPrompt, Report
 from phaseguard.align.passages import Given
 from phaseguard.align.prompt import Prompt
-from phaseguard.align.setting import Setting
-from phaseguard.errors import InputError, PhaseGuardError, PhaseGuardWarning, did_you_mean
+from phaseguard.errors import InputError, PhaseGuardError, PhaseGuardWarning
 from phaseguard.guard.bare import is_textless, normalized_only, untouched
 from phaseguard.guard.marks import Marks
 from phaseguard.guard.memory import Memory
@@ -22,11 +22,9 @@ from phaseguard.guard.places import as_given, is_asked, places_of
 from phaseguard.guard.survival import Survival, survival
 from phaseguard.guard.telling import LOG, Telling, UnknownModel
 from phaseguard.guard.turn import Ask, Turn, align_turn, readable
-from phaseguard.normalize import LEVELS, Level, normalize
+from phaseguard.normalize import Level, normalize
 from phaseguard.profiles import PhaseProfile
 from phaseguard.tokens import TokenizerLike
-
-_MOST_MESSAGES = 8192  # messages remembered: a few hundred bytes each
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +43,7 @@ class PhaseGuard:
     process, a long time ago) is aligned by :func:`align_prompt`'s own rule, which looks at the content alone:
     then marked passages of earlier turns may stand elsewhere, once.
 
-    **Aligning again changes nothing**, so that guarded layers may be nested.
+    **Aligning again changes nothing**, so that guarded layers may be nested in a request.
 
     Args:
         profile: name, file or :class:`PhaseProfile` of the model.
@@ -92,19 +90,24 @@ class PhaseGuard:
     def __post_init__(self) -> None:
         if not isinstance(self.marks, int) or isinstance(self.marks, bool) or self.marks < 1:
             raise InputError(f"marks={self.marks!r}: give how many passages a request may mark, 1 or more.")
-        if self.level not in LEVELS:
-            raise InputError(f"There is no level {self.level!r}. {did_you_mean(str(self.level), LEVELS)}")
-        if self.models is not None and not isinstance(self.models, Mapping):
-            raise InputError("models: give a dict from a payload's model name to a profile.")
         strong = frozenset(self.strong) if isinstance(self.strong, Iterable) else self.strong
-        own = self._setting(self.profile, strong=strong, tokenizer=self.tokenizer)
-        others = {name: self._setting(profile) for name, profile in (self.models or {}).items()}
+        own = {"strong": strong, "tokenizer": self.tokenizer}
+        models = Models.read(
+            self.profile,
+            self.models,
+            own,
+            level=self.level,
+            pads=self.pads,
+            isolate=self.isolate,
+            repeat=self.repeat,
+            budget=self.max_added_tokens,
+        )
         for name, value in (
-            ("profile", own.profile),
+            ("profile", models.own.profile),
             ("strong", strong),
-            ("_models", Models(own, others)),
+            ("_models", models),
             ("_marks", Marks(self.marks)),
-            ("_memory", Memory(_MOST_MESSAGES)),
+            ("_memory", Memory()),
             ("_telling", Telling(self.unknown_model, self.on_report)),
         ):
             object.__setattr__(self, name, value)
@@ -115,7 +118,8 @@ class PhaseGuard:
         return is_instance_schema(cls)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, ({each.name: getattr(self, each.name) for each in fields(self) if each.init},)
+        choices = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return partial(PhaseGuard, **choices), ()  # marks and memory stay with the process
 
     def normalize(self, text: str) -> str:
         r"""A text with decorative whitespace removed: the retrieval side.
@@ -291,28 +295,9 @@ class PhaseGuard:
             self._telling.warn(why)
         return untouched(prompt, self._models.own.profile, why)
 
-    def _setting(self, profile: Any, **own: Any) -> Setting:
-        setting = Setting.read(
-            profile,
-            pads=self.pads,
-            level=self.level,
-            budget=self.max_added_tokens,
-            isolate=self.isolate,
-            repeat=self.repeat,
-            **own,
-        )
-        if not isinstance(self.pads, str) and setting.evidence.period > 1:
-            len(setting.alphabets)  # pads that do not do are told of now, not when a prompt is on its way
-        return setting
-
     def _bare(self, prompt: Any, profile: PhaseProfile, ask: Ask, fault: PhaseGuardError) -> AlignedPrompt:
         if self.unknown_model == "raise":
             raise fault
         why = f"A prompt is only normalized: {fault}"
         self._telling.warn(why)
         return normalized_only(prompt, profile, self.level, ask.frozen, why)
-
-
-def _made(choices: dict[str, Any]) -> PhaseGuard:
-    """The same choices with new marks: what pickling keeps."""
-    return PhaseGuard(**choices)

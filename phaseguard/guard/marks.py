@@ -41,7 +41,8 @@ class Marks:
     With a request's key they are kept until it is forgotten. Inside an explicit scope they belong to it. Else
     they belong to the context that runs, and count only for a prompt in which their query stands; marks for
     another query, or made once a prompt was aligned with those before, take the place of those before: so a
-    thread that serves one user after the other does not mix their marks.
+    thread that serves one user after the other does not mix their marks, unless the next one asks the very
+    same question over the same passages, and marks none: a scope rules that out too.
     """
 
     def __init__(self, most: int) -> None:

@@ -28,6 +28,7 @@ _OPTIONS = (
     "safety_identifier",
     "prompt_cache_key",
 )
+_MOST_MESSAGES = 8192  # a few hundred bytes each
 _NO_MORE_SENT = ("cache_control",)  # set on other blocks each turn, and no part of the prompt
 
 
@@ -67,7 +68,7 @@ class Memory:
     messages were aligned differently, neither is recalled.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = _MOST_MESSAGES) -> None:
         self._most = most
         self._sent: OrderedDict[tuple[bytes, bytes], Sent | None] = OrderedDict()
         self._lock = threading.Lock()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from phaseguard.align.setting import Setting
+from phaseguard.errors import InputError, did_you_mean
+from phaseguard.normalize import LEVELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,35 @@ class Models:
 
     own: Setting
     others: Mapping[str, Setting]
+
+    @classmethod
+    def read(
+        cls, profile: Any, others: Mapping[str, Any] | None, own: Mapping[str, Any], **choices: Any
+    ) -> Models:
+        """Check a guard's choices, so that none is first told of when a prompt is on its way.
+
+        Args:
+            profile: the guard's own.
+            others: profiles by the name that payloads give.
+            own: what :meth:`Setting.read` is told for the guard's own profile alone.
+            choices: what it is told for all of them.
+
+        Raises:
+            InputError, ProfileError, TokenizerError: when one cannot be used.
+        """
+        if others is not None and not isinstance(others, Mapping):
+            raise InputError("models: give a dict from a payload's model name to a profile.")
+        if choices["level"] not in LEVELS:
+            hint = did_you_mean(str(choices["level"]), LEVELS)
+            raise InputError(f"There is no level {choices['level']!r}. {hint}")
+        made = cls(
+            Setting.read(profile, **own, **choices),
+            {name: Setting.read(other, **choices) for name, other in (others or {}).items()},
+        )
+        for setting in (made.own, *made.others.values()):
+            if not isinstance(setting.pads, str) and setting.evidence.period > 1:
+                len(setting.alphabets)  # tries the caller's own pads
+        return made
 
     def setting_of(self, model: object) -> Setting | None:
         """The setting of a payload's model; its own without a name, None for a model that it does not know.

@@ -213,9 +213,9 @@ def test_an_aligned_history_stays_as_it_is():
     assert out.prompt["messages"][:2] == more[:2]
 
 
-def test_the_memory_is_bounded_and_holds_no_text(monkeypatch):
-    monkeypatch.setattr("phaseguard.guard.core._MOST_MESSAGES", 3)
+def test_the_memory_is_bounded_and_holds_no_text():
     guard = PhaseGuard(strong=STRONG)
+    guard._memory._most = 3
     for number in range(5):
         guard.align_payload(payload(f"{number}. {TEXT}"), key_passages=[VAULT])
     kept = guard._memory._sent
