@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from phaseguard import __version__, cli_batch
+from phaseguard import __version__, cli_ask, cli_batch
 from phaseguard import cli_choices as choices
 from phaseguard.cli_agreement import agreement
 from phaseguard.cli_demo import demo, prior
@@ -46,6 +46,7 @@ lab_app.command()(prior)
 lab_app.command()(reproduce)
 app.add_typer(lab_app)
 app.command(epilog=_EXITS)(demo)
+app.command(epilog=cli_ask.EPILOG)(cli_ask.ask)
 app.command(epilog=cli_batch.EPILOG)(cli_batch.batch)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
+from typing import Any
 
 from phaseguard.ensemble.layouts import Layout, LayoutSet
 from phaseguard.ensemble.poll import Limits
@@ -75,6 +76,27 @@ class Forecast:
     cached: int | None
     cost: Range | None
     layouts: LayoutSet
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON can hold it, without the prompts."""
+        return {
+            "calls": asdict(self.calls),
+            "tokens": None if self.tokens is None else asdict(self.tokens),
+            "cached": self.cached,
+            "cost": None if self.cost is None else asdict(self.cost),
+            "period": self.layouts.period,
+            "strong": sorted(self.layouts.strong),
+            "layouts": [
+                {
+                    "layout": layout.number,
+                    "phase": layout.phase,
+                    "strength": layout.strength,
+                    "tokens": layout.tokens,
+                    "verified": layout.aligned.report.verified,
+                }
+                for layout in self.layouts.layouts
+            ],
+        }
 
 
 def make_forecast(layouts: LayoutSet, rules: Rules, limits: Limits, prices: Prices | None) -> Forecast:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ def openai_ask(client: Any, **options: Any) -> Callable[[Any], Answer]:
     """A function for :class:`phaseguard.ensemble.Ensemble` that asks chat completions.
 
     Args:
-        client: an ``openai.OpenAI`` client for any base URL; retries and timeouts are its own.
+        client: an ``openai.OpenAI`` client for any base URL; retries and timeouts are its own. Fields that it
+            does not name go into ``extra_body``.
         options: what each request says besides its messages, such as ``model`` and ``temperature``; they go
             before what a payload says. ``logprobs=True`` gives answers a probability, where the endpoint
             offers that. A class as ``response_format`` is asked for with ``parse``.
@@ -32,7 +34,8 @@ def openai_ask(client: Any, **options: Any) -> Callable[[Any], Answer]:
 
     def ask(prompt: Any) -> Answer:
         request = _request(prompt, options)
-        return _answer(_method(client, request)(**request))
+        method = _method(client, request)
+        return _answer(method(**_fitting(method, request)))
 
     return ask
 
@@ -51,7 +54,8 @@ def async_openai_ask(client: Any, **options: Any) -> Callable[[Any], Awaitable[A
 
     async def ask(prompt: Any) -> Answer:
         request = _request(prompt, options)
-        return _answer(await _method(client, request)(**request))
+        method = _method(client, request)
+        return _answer(await method(**_fitting(method, request)))
 
     return ask
 
@@ -69,6 +73,16 @@ def _method(client: Any, request: Mapping[str, Any]) -> Callable[..., Any]:
     completions = client.chat.completions
     method: Callable[..., Any] = completions.create
     return completions.parse if isinstance(request.get("response_format"), type) else method
+
+
+def _fitting(method: Callable[..., Any], request: dict[str, Any]) -> dict[str, Any]:
+    """Fields that the client does not name, such as a provider's own, go where it takes any."""
+    named = inspect.signature(method).parameters
+    if "extra_body" not in named:
+        return request
+    fields = {name: value for name, value in request.items() if name not in named}
+    known = {name: value for name, value in request.items() if name in named}
+    return known | {"extra_body": {**fields, **(request.get("extra_body") or {})} or None}
 
 
 def _answer(completion: Any) -> Answer:

@@ -188,10 +188,7 @@ class Poll:
 
 
 def _all_failed(votes: list[Vote]) -> AllCallsFailedError:
-    reasons = dict.fromkeys(
-        f"{type(vote.error).__name__}: {vote.error}" if vote.error else "a reply without an answer"
-        for vote in votes
-    )
+    reasons = dict.fromkeys(str(vote.failure) for vote in votes)
     return AllCallsFailedError(
         f"None of {len(votes)} calls gave an answer ({'; '.join(reasons)}): see .votes of this error, and "
         "let ask retry what can be retried.",

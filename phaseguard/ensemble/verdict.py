@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from phaseguard.ensemble.layouts import LayoutSet
 from phaseguard.ensemble.stops import Rules
@@ -86,6 +86,32 @@ class Verdict:
     def agreement(self) -> float:
         """Share of the ballots with an answer that give the most frequent one: low means uncertain."""
         return max(candidate.support for candidate in self.outcome.candidates) / self.counted
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON can hold it, without the prompts."""
+        return {
+            "answer": self.answer,
+            "tie": self.answer is None,
+            "support": self.support,
+            "counted": self.counted,
+            "agreement": self.agreement,
+            "confidence": {
+                "value": self.confidence.value,
+                "kind": self.confidence.kind,
+                "meaning": self.confidence.meaning,
+            },
+            "rule": self.outcome.rule,
+            "ended": self.ended,
+            "candidates": [
+                {"answer": one.answer, "support": one.support, "score": one.score}
+                for one in self.outcome.candidates
+            ],
+            "votes": [vote.to_dict() for vote in self.votes],
+            "unused": [vote.to_dict() for vote in self.unused],
+            "cancelled": self.cancelled,
+            "cost": asdict(self.cost),
+            "second": None if self.second is None else self.second.text,
+        }
 
     @property
     def disputed(self) -> bool:

@@ -89,6 +89,29 @@ class Vote:
     tokens: int | None
 
     @property
+    def failure(self) -> str | None:
+        """Why it holds no answer, in words; None when it holds one."""
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {self.error}"
+        return None if self.answer and self.answer.strip() else "a reply without an answer"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON can hold it."""
+        reply = self.reply
+        return {
+            "layout": self.layout,
+            "phase": self.phase,
+            "strength": self.strength,
+            "answer": self.answer,
+            "reply": None if reply is None else reply.text,
+            "probability": None if reply is None else reply.probability,
+            "seconds": self.seconds,
+            "tokens": self.tokens,
+            "cached_tokens": None if reply is None else reply.cached_tokens,
+            "error": self.failure,
+        }
+
+    @property
     def ballot(self) -> Ballot:
         """The ballot that it casts.
 

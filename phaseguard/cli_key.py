@@ -1,0 +1,87 @@
+"""The API key of a command: read from the environment, and hidden in all that is shown."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from phaseguard.errors import InputError
+
+NAMES = ("PHASEGUARD_API_KEY", "OPENAI_API_KEY")
+HIDDEN = "(hidden)"
+_NO_KEY = "none"  # clients want one where a local server does not
+_MASKED = re.compile(
+    r"(?:[\w.-]*[\w-])?\*{3,}(?:[\w.*-]*[\w*-])?"
+)  # providers repeat the key that they refuse in part
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How an endpoint is reached; what is secret in it is not shown.
+
+    Attributes:
+        url: its base URL.
+        key: that is sent, ``none`` where the environment has none.
+        source: the variable that it came from, or None.
+    """
+
+    url: str = field(repr=False)
+    key: str = field(repr=False)
+    source: str | None
+
+    @classmethod
+    def read(cls, url: str, name: str | None, environ: Mapping[str, str] = os.environ) -> Access:
+        """Read the key from the variable of that name, else from the first of the usual ones that is set.
+
+        Raises:
+            InputError: when the URL is none, the named variable is not set, or a key cannot be sent.
+
+        >>> Access.read("http://127.0.0.1:8000/v1", None, {"OPENAI_API_KEY": "sk-1"})
+        Access(source='OPENAI_API_KEY')
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError("--base-url: it starts with http:// or https:// and names a host.")
+        names = NAMES if name is None else (name,)
+        found = next((one for one in names if environ.get(one, "").strip()), None)
+        if found is None:
+            if name is not None:
+                raise InputError(f"--api-key-env {name}: the environment has no key of that name.")
+            return cls(url, _NO_KEY, None)
+        key = environ[found].strip()
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise InputError(f"{found}: a key holds no blanks and only ASCII characters; set it again.")
+        return cls(url, key, found)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown: the key, and a password in the URL."""
+        password = urlsplit(self.url).password
+        return tuple(one for one in (self.key if self.source else None, password) if one)
+
+    def hide(self, value: Any) -> Any:
+        """The same, texts at any depth without the secrets.
+
+        >>> Access("http://127.0.0.1/v1", "sk-17", "X").hide({"error": ["sk-17 and sk-1****17 are wrong"]})
+        {'error': ['(hidden) and (hidden) are wrong']}
+        """
+        if isinstance(value, str):
+            for secret in self.secrets:
+                value = value.replace(secret, HIDDEN)
+            return _MASKED.sub(self._unmasked, value)
+        if isinstance(value, Mapping):
+            return {self.hide(name): self.hide(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.hide(one) for one in value]
+        return value
+
+    def _unmasked(self, found: re.Match[str]) -> str:
+        """Hide what is a key with its middle masked; a row of asterisks in an answer stays."""
+        head, _, tail = found[0].partition("***")
+        tail = tail.lstrip("*")
+        parts = [secret for secret in self.secrets if secret.startswith(head) and secret.endswith(tail)]
+        return HIDDEN if parts and (head or tail) else found[0]
