@@ -47,9 +47,13 @@ def _evidence(setting: Setting) -> Iterator[str]:
         elif stride > MOST_STRIDE:
             done += f" (a stride of {stride} is too long to isolate answers in)"
         yield (
-            f"{name} has no strengths, so nothing was aligned to a phase and {done}. State strong phases by "
-            "hand with strong= (--strong) once you have measured them."
+            f"{name} has no strengths, so nothing was aligned to a phase and {done}. "
+            f"`phaseguard calibrate {_model(setting)}` measures them; strong= (--strong) states them by hand."
         )
+
+
+def _model(setting: Setting) -> str:
+    return f"--base-url URL --model MODEL --profile {setting.profile.name}"
 
 
 def _crowded(spans: Sequence[SpanReport]) -> Iterator[str]:
