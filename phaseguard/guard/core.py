@@ -31,17 +31,16 @@ from phaseguard.tokens import TokenizerLike
 class PhaseGuard:
     r"""One object for an application: retrieval normalizes and marks with it, the last layer aligns with it.
 
-    Safe to share between threads and tasks. It never makes a call fail that would have worked without it: a
-    prompt that it cannot align goes out normalized, or as it is, with a :class:`PhaseGuardWarning` and the
-    reason in ``report.warnings``. Only wrong arguments of your own are errors.
+    Safe to share between threads and tasks. It makes no call fail that would have worked without it: a prompt
+    that it cannot align goes out normalized, or as it is, with a :class:`PhaseGuardWarning` and the reason in
+    ``report.warnings``. Only wrong arguments of your own are errors.
 
-    **Earlier turns stay byte-identical.** A message is aligned once, in the turn that adds it. What decided
-    that turn (marks, a query, key passages) is gone in the next one, so the guard remembers the edits of each
-    message by a digest of all that stands in front of it, as given and as sent, with the tools and formats of
-    the payload and its ``user``, ``safety_identifier`` and ``prompt_cache_key``; bounded, and without the
-    texts. The last turn is never looked up, so no other conversation decides it. What is unknown (another
-    process, a long time ago) is aligned by :func:`align_prompt`'s own rule, which looks at the content alone:
-    then marked passages of earlier turns may stand elsewhere, once.
+    **Earlier turns stay byte-identical.** What decided a turn (marks, a query, key passages) is gone in the
+    next one, so the guard remembers the edits of each message by a digest of all that stands in front of it,
+    as given and as sent, with the payload's tools, formats, ``user``, ``safety_identifier`` and
+    ``prompt_cache_key``; bounded, and without the texts. The last turn is never looked up, so no other
+    conversation decides it. What is unknown (another process, long ago) goes by :func:`align_prompt`'s own
+    rule, which looks at the content alone: marked passages of earlier turns may then stand elsewhere, once.
 
     **Aligning again changes nothing**, so that guarded layers may be nested in a request.
 
@@ -132,12 +131,11 @@ class PhaseGuard:
     def mark(
         self, passages: Iterable[str], *, query: str | None = None, request: Hashable | None = None
     ) -> None:
-        """Mark key passages for the running request, by content.
+        """Mark key passages for the running request; found by content in what its turn added.
 
-        The layer that aligns finds them where they stand in what a turn added. Marks never reach another
-        request: with ``request`` only calls with the same key see them, until :meth:`forget`; inside
-        :meth:`request` only calls in it; else only this context (a thread's, a task's), and there only a
-        prompt in which ``query`` stands.
+        Marks never reach another request: with ``request`` only calls with the same key see them, until
+        :meth:`forget`; inside :meth:`request` only calls in it; else only this context (a thread's, a
+        task's), and there only a prompt in which ``query`` stands.
 
         Args:
             passages: retrieved texts, the most important first.
@@ -172,7 +170,7 @@ class PhaseGuard:
         return tuple(passage for passage in marks if places_of(passage, sources))
 
     def request(self) -> AbstractContextManager[None]:
-        """A scope of its own: marks made inside are seen inside alone, also by tasks and copied contexts."""
+        """A scope: marks made inside are seen inside alone, by its tasks and copied contexts too."""
         return self._marks.scope()
 
     def forget(self, request: Hashable) -> None:
@@ -191,8 +189,7 @@ class PhaseGuard:
         r"""Align what is about to be sent: an OpenAI-style payload in, the same shape out.
 
         Args:
-            payload: ``messages`` and whatever else the call says; texts alone are edited. ``extra_body`` is
-                read as the endpoint will read it.
+            payload: ``messages`` and all else that is sent; ``extra_body`` is read as the endpoint reads it.
             key_passages: always win. None takes the marks that stand in what this turn added, else what the
                 question points at.
             query: the question of the last turn; None takes the last user message's.
