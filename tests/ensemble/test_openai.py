@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from phaseguard.ensemble import Answer, Ensemble
+from phaseguard.ensemble import Answer, Ensemble, Verdict
 from phaseguard.ensemble.openai import async_openai_ask, openai_ask
 from phaseguard.errors import AllCallsFailedError
+from phaseguard.testing import Completion, ScriptedEngine, Server
 from tests.ensemble.scripted import COMMON, PROMPT, WHERE
+from tests.testing.clients import MODEL
+from tests.testing.clients import async_client as async_connected
+from tests.testing.clients import client as connected
 
 MESSAGES = [{"role": "user", "content": PROMPT}]
 
@@ -126,16 +130,40 @@ def test_json_that_a_schema_asked_for_is_counted_by_value() -> None:
     assert (verdict.support, verdict.counted) == (3, 4)
 
 
-def test_a_class_as_response_format_is_parsed() -> None:
-    class Code(BaseModel):
-        code: str
+class Code(BaseModel):
+    code: str
+    door: int
 
-    sent: list[dict[str, Any]] = []
-    made = client(completion('{"code": "A17"}'), sent)
-    made.chat.completions.parse = made.chat.completions.create
-    made.chat.completions.create = None
-    assert openai_ask(made, response_format=Code)(PROMPT).text == '{"code": "A17"}'
-    assert sent[0]["response_format"] is Code
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_class_as_response_format_is_parsed_and_counted_by_value(awaited: bool) -> None:
+    written = ['{"code": "A17", "door": 2}', '{"door":2,"code":"A17"}', '{"door": 3, "code": "A17"}']
+    engine = ScriptedEngine([Completion(text) for text in written])
+    options: dict[str, Any] = {"model": MODEL, "response_format": Code}
+    more = {**COMMON, "layouts": 3, "stop": "all"}
+    with Server(engine) as server:
+        if awaited:
+            verdict = asyncio.run(_parsed(server, options, more))
+        else:
+            with connected(server) as made:
+                verdict = Ensemble(openai_ask(made, **options), **more).ask(PROMPT, **WHERE)
+        assert server.calls[0].body["response_format"]["type"] == "json_schema"
+    assert (verdict.support, verdict.counted) == (2, 3)
+    assert verdict.votes[0].reply is not None
+    assert verdict.votes[0].reply.raw.choices[0].message.parsed == Code(code="A17", door=2)
+
+
+async def _parsed(server: Server, options: dict[str, Any], more: dict[str, Any]) -> Verdict:
+    async with async_connected(server) as made:
+        return await Ensemble(async_openai_ask(made, **options), **more, concurrency=1).aask(PROMPT, **WHERE)
+
+
+def test_fields_that_the_client_does_not_name_are_sent_all_the_same() -> None:
+    payload = {"messages": MESSAGES, "thinking": {"type": "disabled"}, "top_k": 1, "seed": 3}
+    with Server(ScriptedEngine("A17")) as server, connected(server) as made:
+        openai_ask(made, model=MODEL, extra_body={"top_k": 2})(payload)
+        body = server.calls[0].body
+    assert body == {**payload, "model": MODEL, "top_k": 2}
 
 
 @pytest.mark.parametrize("reply", [Made(choices=[]), Made(choices=None), Made(), completion(None)])
