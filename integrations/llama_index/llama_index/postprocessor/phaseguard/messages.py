@@ -11,6 +11,7 @@ from llama_index.core.bridge.pydantic import BaseModel
 
 _OPENAI_KEYS = ("tool_calls", "tool_call_id", "name")
 _BESIDE = ("tools", "response_format")
+_TYPES = {"audio": "input_audio", "document": "file", "image": "image_url"}  # whose contents do not matter
 _NAMELESS = "unknown"  # LlamaIndex's default for an LLM that does not say its model's name
 
 
@@ -59,7 +60,9 @@ def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
     if message.role.value in ("assistant", "tool", "system") or all(isinstance(b, TextBlock) for b in told):
         return "".join(block.text for block in told if isinstance(block, TextBlock))
     return [
-        {"type": "text", "text": block.text} if isinstance(block, TextBlock) else {"type": block.block_type}
+        {"type": "text", "text": block.text}
+        if isinstance(block, TextBlock)
+        else {"type": _TYPES.get(block.block_type, block.block_type)}
         for block in told
     ]
 

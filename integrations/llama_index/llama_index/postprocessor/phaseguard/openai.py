@@ -106,7 +106,9 @@ def guarded_copy(llm: OpenAI, guard: PhaseGuard) -> PhaseGuardOpenAI:
 
 @cache
 def _guarded_class(base: type[OpenAI]) -> type[PhaseGuardOpenAI]:
+    """The ready class for one, else a new class, as ``guard.wrap`` makes one for a client."""
     if issubclass(base, PhaseGuardOpenAI):
         return base
-    ready = next((one for one in PhaseGuardOpenAI.__subclasses__() if one.__bases__[-1] is base), None)
+    made = [PhaseGuardOpenAI, *PhaseGuardOpenAI.__subclasses__()]
+    ready = next((one for one in made if one.__bases__[-1] is base), None)
     return ready or type(f"PhaseGuard{base.__name__}", (PhaseGuardOpenAI, base), {"__module__": __name__})
