@@ -14,6 +14,8 @@ from langchain_phaseguard.documents import (
     guard_documents,
     guarded_documents,
 )
+from langchain_phaseguard.ensembles import ensemble_chain
+from langchain_phaseguard.lock import StuffPrompt, locked
 from langchain_phaseguard.mixin import PhaseGuardMixin
 from langchain_phaseguard.retrievers import PhaseGuardRetriever
 
@@ -31,8 +33,11 @@ __all__ = [
     "PhaseGuardMiddleware",
     "PhaseGuardMixin",
     "PhaseGuardRetriever",
+    "StuffPrompt",
+    "ensemble_chain",
     "guard_documents",
     "guarded_documents",
+    "locked",
 ]
 
 _EXTRAS = {

@@ -16,8 +16,8 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableMap, RunnableSequence
 from pydantic import ConfigDict, Field, model_validator
 
-from langchain_phaseguard.payloads import to_payload, with_contents
-from langchain_phaseguard.requests import current_request
+from langchain_phaseguard.payloads import name_of, to_payload, with_contents
+from langchain_phaseguard.requests import current_request, is_as_is
 from phaseguard import PhaseGuard
 
 # what the outer model must do in the inner one's place, since the inner one's ``invoke`` is not called
@@ -80,7 +80,7 @@ class ChatPhaseGuard(BaseChatModel):
     @property
     def model_name(self) -> str | None:
         """The name of the model inside, where it has one."""
-        return _name_of(self.model)
+        return name_of(self.model)
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:
         return self.model._get_ls_params(stop=stop, **kwargs)
@@ -98,15 +98,16 @@ class ChatPhaseGuard(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind tools in the form that the model inside gives them."""
-        bound = self.model.bind_tools(tools, **kwargs)
-        return self.bind(**bound.kwargs)  # type: ignore[attr-defined]
+        bound: Any = self.model.bind_tools(tools, **kwargs)
+        return self.bind(**bound.kwargs)
 
     def with_structured_output(
         self, schema: Any, *, include_raw: bool = False, **kwargs: Any
     ) -> Runnable[LanguageModelInput, Any]:
         """What the model inside does for structured output, with this model in its place."""
         made = self.model.with_structured_output(schema, include_raw=include_raw, **kwargs)
-        return self._in_place(made)
+        placed: Runnable[LanguageModelInput, Any] = self._in_place(made)
+        return placed
 
     def _in_place(self, runnable: Any) -> Any:
         """The same runnable, its calls to the model inside made to this one."""
@@ -133,6 +134,8 @@ class ChatPhaseGuard(BaseChatModel):
         run: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None,
         options: dict[str, Any],
     ) -> list[BaseMessage]:
+        if is_as_is():
+            return messages
         payload = to_payload(
             messages,
             tools=options.get("tools") or (),
@@ -182,10 +185,3 @@ class ChatPhaseGuard(BaseChatModel):
         aligned = self._aligned(messages, run_manager, kwargs)
         async for chunk in self.model._astream(aligned, stop=stop, run_manager=run_manager, **kwargs):
             yield chunk
-
-
-def _name_of(model: Any) -> str | None:
-    for name in ("model_name", "model"):
-        if isinstance(value := getattr(model, name, None), str):
-            return value
-    return None

@@ -10,6 +10,7 @@ from uuid import UUID
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
 from pydantic import ConfigDict, Field
 
+from langchain_phaseguard.lock import StuffPrompt, locked
 from langchain_phaseguard.requests import current_request, mark
 from phaseguard import PhaseGuard
 
@@ -21,6 +22,7 @@ def guarded_documents(
     query: str | None = None,
     top: int | None = None,
     request: UUID | None = None,
+    lock: StuffPrompt | None = None,
 ) -> list[Document]:
     """Normalized copies of documents, marked for the layer that aligns the final prompt.
 
@@ -32,8 +34,11 @@ def guarded_documents(
         query: what they were retrieved for.
         top: mark only the first so many; None marks all.
         request: the running request; None finds it.
+        lock: how they are packed, for a model that nothing aligns behind: see :func:`locked`. None adds no
+            pads.
 
-    >>> made = guarded_documents([Document("The code is A-17.   ", id="7")], PhaseGuard())
+    >>> found = [Document("The code is A-17.   ", id="7")]
+    >>> made = guarded_documents(found, PhaseGuard(), query="Which code?")
     >>> made[0].page_content, made[0].id
     ('The code is A-17.', '7')
     """
@@ -49,13 +54,13 @@ def guarded_documents(
     marked = [text for document in made[:top] if (text := document.page_content.strip())]
     if marked:
         mark(guard, marked, query, request or current_request())
-    return made
+    return made if lock is None else locked(made, guard, lock, query)
 
 
 def guard_documents(
-    guard: PhaseGuard, *, top: int | None = None
+    guard: PhaseGuard, *, top: int | None = None, lock: StuffPrompt | None = None
 ) -> Callable[[Sequence[Document]], list[Document]]:
-    """Make the same a function of documents alone, for a chain: ``retriever | guard_documents(guard)``.
+    """A step of a chain, put behind a retriever, that does the same.
 
     >>> from langchain_core.runnables import RunnableLambda
     >>> step = RunnableLambda(lambda query: [Document(query)]) | guard_documents(PhaseGuard())
@@ -64,7 +69,7 @@ def guard_documents(
     """
 
     def guard_documents(documents: Sequence[Document]) -> list[Document]:
-        return guarded_documents(documents, guard, top=top)
+        return guarded_documents(documents, guard, top=top, lock=lock)
 
     return guard_documents
 
@@ -73,7 +78,7 @@ class PhaseGuardDocumentCompressor(BaseDocumentCompressor):
     """Normalizes and marks documents; for ``ContextualCompressionRetriever`` and pipelines. Drops none.
 
     >>> compressor = PhaseGuardDocumentCompressor(guard=PhaseGuard())
-    >>> [d.page_content for d in compressor.compress_documents([Document("A-17  ")], "code?")]
+    >>> [d.page_content for d in compressor.compress_documents([Document("A-17   ")], "code?")]
     ['A-17']
     """
 
@@ -81,13 +86,16 @@ class PhaseGuardDocumentCompressor(BaseDocumentCompressor):
 
     guard: PhaseGuard = Field(exclude=True)
     top: int | None = None
+    lock: StuffPrompt | None = Field(default=None, exclude=True)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Any = None
     ) -> list[Document]:
         """Normalized copies, in the order given."""
         request = current_request(callbacks=callbacks)
-        return guarded_documents(documents, self.guard, query=query, top=self.top, request=request)
+        return guarded_documents(
+            documents, self.guard, query=query, top=self.top, request=request, lock=self.lock
+        )
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Any = None
@@ -99,17 +107,20 @@ class PhaseGuardDocumentCompressor(BaseDocumentCompressor):
 class PhaseGuardDocumentTransformer(BaseDocumentTransformer):
     """Normalizes and marks documents, where a transformer is asked for.
 
-    >>> transformer = PhaseGuardDocumentTransformer(PhaseGuard())
-    >>> [d.page_content for d in transformer.transform_documents([Document("A-17  ")])]
+    Where documents are indexed, no request is under way: give ``top=0``, which marks none.
+
+    >>> transformer = PhaseGuardDocumentTransformer(PhaseGuard(), top=0)
+    >>> [d.page_content for d in transformer.transform_documents([Document("A-17   ")])]
     ['A-17']
     """
 
-    def __init__(self, guard: PhaseGuard, *, top: int | None = None) -> None:
-        self.guard, self.top = guard, top
+    def __init__(self, guard: PhaseGuard, *, top: int | None = None, lock: StuffPrompt | None = None) -> None:
+        self.guard, self.top, self.lock = guard, top, lock
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """Normalized copies, in the order given; ``query=`` is what they were retrieved for."""
-        return guarded_documents(documents, self.guard, query=kwargs.get("query"), top=self.top)
+        query = kwargs.get("query")
+        return guarded_documents(documents, self.guard, query=query, top=self.top, lock=self.lock)
 
     async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """The same; nothing is waited for."""

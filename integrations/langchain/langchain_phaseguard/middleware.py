@@ -2,82 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain.agents.structured_output import OutputToolBinding, ToolStrategy
-from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
 
-from langchain_phaseguard.chat_models import ChatPhaseGuard, _name_of
+from langchain_phaseguard.agents import Watched, messages_of, payload_of, retrieved
+from langchain_phaseguard.chat_models import ChatPhaseGuard
+from langchain_phaseguard.ensembles import Elected, Polls
 from langchain_phaseguard.mixin import PhaseGuardMixin
-from langchain_phaseguard.payloads import to_payload, with_contents
+from langchain_phaseguard.payloads import with_contents
 from langchain_phaseguard.requests import current_request, mark
 from phaseguard import PhaseGuard
+
+_Handler = Callable[[ModelRequest[Any]], ModelResponse[Any]]
+_AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
 class PhaseGuardMiddleware(AgentMiddleware):
     """Aligns system prompt and messages right before the model is called.
 
-    It must be the **last** middleware: one behind it may change what was aligned, and nothing tells. Where the
-    order is not yours, wrap the model (:class:`~langchain_phaseguard.ChatPhaseGuard`): that is always last.
-    What it aligns is not kept in the agent's state; each turn is aligned from what precedes it, so earlier
-    messages come out the same and prompt caches hit. A model that is guarded already is left alone.
+    It must be the **last** middleware: one behind it may change what was aligned. Where the model is then
+    sent something else, a :class:`~phaseguard.errors.PhaseGuardWarning` says so; a middleware behind that
+    puts another model in place is not noticed. Where the order is not yours, wrap the model
+    (:class:`~langchain_phaseguard.ChatPhaseGuard`): that is always last. A model that is guarded already is
+    left alone.
+
+    What is aligned is not kept in the agent's state; earlier turns are sent again as they were, so that
+    prompt caches hit.
 
     Args:
         guard: the application's guard.
+        ensemble: options of :func:`~langchain_phaseguard.ensemble_chain`, such as ``{"layouts": 4}``: each
+            model call then asks several layouts with the same tools, and their answers vote. None asks once.
+
+    Raises:
+        InputError: for options of an ensemble that do not fit.
     """
 
-    def __init__(self, guard: PhaseGuard) -> None:
+    def __init__(self, guard: PhaseGuard, *, ensemble: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         self.guard = guard
+        self._polls = None if ensemble is None else Polls(guard, {"layouts": 4, **ensemble})
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
+    def wrap_model_call(self, request: ModelRequest[Any], handler: _Handler) -> ModelResponse[Any]:
         """Align, then call the model."""
-        return handler(self._aligned(request))
+        self._mark(request)
+        if self._polls is not None:
+            ballots = _Ballots(request)
+            question = self._polls.question(messages_of(request), payload_of(request), current_request())
+            elected = question.ask(lambda *layout: ballots.keep(handler(ballots.cast(*layout))))
+            return ballots.response(elected)
+        if isinstance(request.model, ChatPhaseGuard | PhaseGuardMixin):
+            return handler(request)
+        watched = self._aligned(request)
+        response = handler(watched.request)
+        watched.witness.tell()
+        return response
 
     async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+        self, request: ModelRequest[Any], handler: _AsyncHandler
     ) -> ModelResponse[Any]:
         """The same without blocking."""
-        return await handler(self._aligned(request))
+        self._mark(request)
+        if self._polls is not None:
+            ballots = _Ballots(request)
+            question = self._polls.question(messages_of(request), payload_of(request), current_request())
 
-    def _aligned(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+            async def call(messages: Sequence[BaseMessage], config: RunnableConfig) -> AIMessage:
+                return ballots.keep(await handler(ballots.cast(messages, config)))
+
+            return ballots.response(await question.aask(call))
         if isinstance(request.model, ChatPhaseGuard | PhaseGuardMixin):
-            return request
-        system = [] if request.system_message is None else [request.system_message]
-        messages: list[BaseMessage] = [*system, *request.messages]
-        running = current_request()
-        if retrieved := list(_retrieved(request.messages)):
-            mark(self.guard, retrieved, None, running)
-        payload = to_payload(messages, tools=_tools(request), model=_name_of(request.model))
-        aligned = with_contents(
-            messages, self.guard.align_payload(payload, request=running).prompt["messages"]
-        )
-        changes: dict[str, Any] = {"messages": aligned[len(system) :]}
-        if system:
-            changes["system_message"] = (
-                SystemMessage(content=aligned[0].content) if aligned[0] is not system[0] else system[0]
-            )
-        return request.override(**changes)
+            return await handler(request)
+        watched = self._aligned(request)
+        response = await handler(watched.request)
+        watched.witness.tell()
+        return response
+
+    def _mark(self, request: ModelRequest[Any]) -> None:
+        if found := retrieved(request.messages):
+            mark(self.guard, found, None, current_request())
+
+    def _aligned(self, request: ModelRequest[Any]) -> Watched:
+        aligned = self.guard.align_payload(payload_of(request), request=current_request())
+        return Watched.of(request, with_contents(messages_of(request), aligned.prompt["messages"]))
 
 
-def _tools(request: ModelRequest[Any]) -> list[Any]:
-    """Those bound for the call: the agent adds one for each schema of a structured answer."""
-    form = request.response_format
-    if not isinstance(form, ToolStrategy):
-        return list(request.tools)
-    answers = [OutputToolBinding.from_schema_spec(spec).tool for spec in form.schema_specs]
-    return [*request.tools, *answers]
+@dataclass
+class _Ballots:
+    """The calls that one model call becomes."""
+
+    request: ModelRequest[Any]
+    watched: list[Watched] = field(default_factory=list)
+    responses: list[ModelResponse[Any]] = field(default_factory=list)
+
+    def cast(self, messages: Sequence[BaseMessage], config: RunnableConfig) -> ModelRequest[Any]:
+        """The request with one layout."""
+        self.watched.append(Watched.of(self.request, messages, config.get("tags") or ()))
+        return self.watched[-1].request
+
+    def keep(self, response: ModelResponse[Any]) -> AIMessage:
+        """The message that votes."""
+        self.responses.append(response)
+        return _answer(response)
+
+    def response(self, elected: Elected) -> ModelResponse[Any]:
+        """What the winner's call returned, its message with the verdict."""
+        for watched in self.watched:
+            watched.witness.tell()
+        for response in self.responses:
+            if (answer := _answer(response)) is elected.ballot:
+                result = [elected.message if one is answer else one for one in response.result]
+                return replace(response, result=result)
+        return ModelResponse(result=[elected.message])
 
 
-def _retrieved(messages: Iterable[BaseMessage]) -> Iterable[str]:
-    """Texts of the documents that retriever tools of this turn left as artifacts."""
-    for message in messages:
-        if isinstance(message, ToolMessage) and isinstance(message.artifact, list):
-            yield from (one.page_content for one in message.artifact if isinstance(one, Document))
+def _answer(response: ModelResponse[Any]) -> AIMessage:
+    return next(message for message in response.result if isinstance(message, AIMessage))

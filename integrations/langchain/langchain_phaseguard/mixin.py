@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from langchain_phaseguard.payloads import as_sent
-from langchain_phaseguard.requests import current_request
+from langchain_phaseguard.requests import current_request, is_as_is
 from phaseguard import PhaseGuard
 
 
@@ -27,7 +27,7 @@ class PhaseGuardMixin:
         self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)  # type: ignore[misc]
-        if "messages" not in payload:
+        if "messages" not in payload or is_as_is():
             return payload
         sent = {**payload, "response_format": as_sent(payload.get("response_format"))}
         aligned = self.guard.align_payload(sent, request=current_request()).prompt

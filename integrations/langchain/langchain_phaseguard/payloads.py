@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -15,16 +15,16 @@ def to_payload(
     tools: Iterable[Any] = (),
     response_format: Any = None,
     model: str | None = None,
+    strict: bool | None = None,
 ) -> dict[str, Any]:
-    """What an OpenAI-compatible endpoint would be sent; one entry a message.
+    """What an OpenAI-compatible endpoint would be sent; one entry a message. ``strict`` is said of the tools.
 
     >>> from langchain_core.messages import HumanMessage
     >>> to_payload([HumanMessage("hi")], model="deepseek-v4-flash")["messages"]
     [{'role': 'user', 'content': 'hi'}]
     """
     payload: dict[str, Any] = {"messages": [_to_openai(message) for message in messages]}
-    converted = [tool if _is_openai_tool(tool) else convert_to_openai_tool(tool) for tool in tools]
-    if converted:
+    if converted := [_to_openai_tool(tool, strict) for tool in tools]:
         payload["tools"] = converted
     if response_format is not None:
         payload["response_format"] = as_sent(response_format)
@@ -42,16 +42,25 @@ def as_sent(response_format: Any) -> Any:
     return type_to_response_format_param(response_format)
 
 
-def _is_openai_tool(tool: Any) -> bool:
-    return isinstance(tool, Mapping) and "function" in tool
+def name_of(model: Any) -> str | None:
+    """The name that a chat model asks for, or None."""
+    for name in ("model_name", "model"):
+        if isinstance(value := getattr(model, name, None), str):
+            return value
+    return None
+
+
+def _to_openai_tool(tool: Any, strict: bool | None) -> Mapping[str, Any]:
+    if isinstance(tool, Mapping) and not {"function", "name", "title"} & set(tool):
+        return tool  # a provider's own, such as a web search: there is nothing to convert
+    return convert_to_openai_tool(tool, strict=strict)
 
 
 def _to_openai(message: BaseMessage) -> dict[str, Any]:
     if isinstance(message, AIMessage):  # never edited; its blocks have forms that only providers know
         message = message.model_copy(update={"content": message.text})
-    form = "string" if isinstance(message.content, str) else "block"
-    (made,) = convert_to_openai_messages([message], text_format=form)  # type: ignore[arg-type]
-    return dict(made)
+    form: Literal["string", "block"] = "string" if isinstance(message.content, str) else "block"
+    return convert_to_openai_messages(message, text_format=form)
 
 
 def with_contents(messages: Sequence[BaseMessage], aligned: Sequence[Mapping[str, Any]]) -> list[BaseMessage]:

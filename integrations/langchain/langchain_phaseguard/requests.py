@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,7 @@ from langchain_core.tracers.context import register_configure_hook
 
 from phaseguard import PhaseGuard
 
+_AS_IS: ContextVar[bool] = ContextVar("phaseguard_as_is", default=False)
 _MOST = 100_000  # runs that never end must not fill the memory
 
 
@@ -93,3 +95,18 @@ def mark(guard: PhaseGuard, passages: Iterable[str], query: str | None, request:
     if request is not None:
         _ROOTS.remember(request, guard)
     guard.mark(passages, query=query, request=request)
+
+
+@contextmanager
+def as_is() -> Iterator[None]:
+    """Inside, guarded models send what they are given: it is a layout of an ensemble."""
+    token = _AS_IS.set(True)
+    try:
+        yield
+    finally:
+        _AS_IS.reset(token)
+
+
+def is_as_is() -> bool:
+    """Whether prompts are laid out already."""
+    return _AS_IS.get()

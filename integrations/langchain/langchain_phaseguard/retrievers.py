@@ -13,6 +13,7 @@ from langchain_core.runnables.config import patch_config, run_in_executor
 from pydantic import ConfigDict, Field
 
 from langchain_phaseguard.documents import guarded_documents
+from langchain_phaseguard.lock import StuffPrompt
 from langchain_phaseguard.requests import current_request
 from phaseguard import PhaseGuard
 
@@ -30,6 +31,7 @@ class PhaseGuardRetriever(BaseRetriever):
         retriever: any retriever, or a runnable from a query to documents.
         guard: the application's guard.
         top: mark only the first so many documents; None marks all.
+        lock: also pads documents for a known prompt; see :class:`~langchain_phaseguard.StuffPrompt`.
 
     >>> from langchain_core.runnables import RunnableLambda
     >>> inner = RunnableLambda(lambda query: [Document("The code is A-17.   ")])
@@ -42,6 +44,7 @@ class PhaseGuardRetriever(BaseRetriever):
     retriever: RetrieverLike
     guard: PhaseGuard = Field(exclude=True)
     top: int | None = None
+    lock: StuffPrompt | None = Field(default=None, exclude=True)
 
     def __init__(self, retriever: RetrieverLike, guard: PhaseGuard, **kwargs: Any) -> None:
         super().__init__(retriever=retriever, guard=guard, **kwargs)
@@ -87,7 +90,9 @@ class PhaseGuardRetriever(BaseRetriever):
 
     def _guarded(self, found: list[Document], query: str, run: Any) -> list[Document]:
         request = current_request(run.run_id)
-        return guarded_documents(found, self.guard, query=query, top=self.top, request=request)
+        return guarded_documents(
+            found, self.guard, query=query, top=self.top, request=request, lock=self.lock
+        )
 
 
 def _only_sync(retriever: RetrieverLike) -> bool:

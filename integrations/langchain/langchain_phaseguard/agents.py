@@ -1,0 +1,147 @@
+"""What an agent's middleware knows of a model call: its payload, and what the model was really sent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain.agents.middleware import ModelRequest
+from langchain.agents.structured_output import AutoStrategy, OutputToolBinding, ProviderStrategy, ToolStrategy
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from langchain_phaseguard.payloads import name_of, to_payload
+from phaseguard.errors import PhaseGuardWarning
+
+_NOT_LAST = (
+    "The model was sent another prompt than PhaseGuardMiddleware aligned: put it last in middleware=[...], "
+    "or guard the model itself with ChatPhaseGuard."
+)
+
+
+def messages_of(request: ModelRequest[Any]) -> list[BaseMessage]:
+    """The messages that the model is sent, the system message among them."""
+    system = [] if request.system_message is None else [request.system_message]
+    return [*system, *request.messages]
+
+
+def payload_of(request: ModelRequest[Any]) -> dict[str, Any]:
+    """The request as an endpoint is sent it, with what the agent adds for a structured answer."""
+    form = _strategy(request)
+    tools: list[Any] = list(request.tools)
+    if isinstance(form, ToolStrategy):
+        tools += [OutputToolBinding.from_schema_spec(spec).tool for spec in form.schema_specs]
+    asked = form.to_model_kwargs() if isinstance(form, ProviderStrategy) else {}
+    # the agent binds the tools of an OpenAI model as strict when the provider fills the schema
+    strict = True if asked and _is_openai(request.model) else None
+    return to_payload(
+        messages_of(request),
+        tools=tools,
+        strict=strict,
+        response_format=asked.get("response_format"),
+        model=name_of(request.model),
+    )
+
+
+def retrieved(messages: Sequence[BaseMessage]) -> list[str]:
+    """Texts of the documents that retriever tools of this turn left as artifacts."""
+    return [text for message in _of_this_turn(messages) for text in _documents(message)]
+
+
+def _of_this_turn(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            return
+        yield message
+
+
+def _documents(message: BaseMessage) -> Iterable[str]:
+    artifact = message.artifact if isinstance(message, ToolMessage) else None
+    found = artifact if isinstance(artifact, Sequence) and not isinstance(artifact, str) else ()
+    return (one.page_content for one in found if isinstance(one, Document))
+
+
+def _strategy(request: ModelRequest[Any]) -> Any:
+    """How a structured answer is asked for; a bare schema is left to what the model's profile offers."""
+    form: Any = request.response_format
+    if form is None or isinstance(form, ToolStrategy | ProviderStrategy):
+        return form
+    schema = form.schema if isinstance(form, AutoStrategy) else form
+    offered = (request.model.profile or {}).get("structured_output")
+    return ProviderStrategy(schema=schema) if offered else ToolStrategy(schema=schema)
+
+
+def _is_openai(model: Any) -> bool:
+    own = any(kind.__name__ == "BaseChatOpenAI" for kind in type(model).__mro__)
+    return own and not getattr(model, "use_responses_api", False)
+
+
+class Witness(BaseCallbackHandler):
+    """Sees what the model is sent behind all middlewares.
+
+    Attributes:
+        changed: whether that was ever something else than expected.
+    """
+
+    run_inline = True
+
+    def __init__(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> None:
+        self._expected = (_texts(messages), _names(tools))
+        self.changed = False
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],  # noqa: ARG002 - the handler's signature
+        messages: list[list[BaseMessage]],
+        **kwargs: Any,
+    ) -> None:
+        """Compare."""
+        tools = (kwargs.get("invocation_params") or {}).get("tools") or ()
+        if any((_texts(one), _names(tools)) != self._expected for one in messages):
+            self.changed = True
+
+    def tell(self) -> None:
+        """Warn when something behind the middleware changed the prompt."""
+        if self.changed:
+            warnings.warn(_NOT_LAST, PhaseGuardWarning, stacklevel=2)
+
+
+def _texts(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
+    return [(message.type, str(message.text)) for message in messages]
+
+
+def _names(tools: Sequence[Any]) -> list[Any]:
+    """Names of tools in any provider's form."""
+    return [(tool.get("function") or tool).get("name") for tool in tools if isinstance(tool, Mapping)]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A request with other messages, and a witness of what becomes of it."""
+
+    request: ModelRequest[Any]
+    witness: Witness
+
+    @classmethod
+    def of(
+        cls, request: ModelRequest[Any], messages: Sequence[BaseMessage], tags: Sequence[str] = ()
+    ) -> Watched:
+        """Put ``messages`` in the place of the request's own, and ``tags`` on the model's run."""
+        witness = Witness(messages, payload_of(request).get("tools") or ())
+        model = request.model
+        update = {"callbacks": _with(model.callbacks, witness), "tags": [*(model.tags or ()), *tags]}
+        changes: dict[str, Any] = {"model": model.model_copy(update=update), "messages": list(messages)}
+        if request.system_message is not None:
+            changes |= {"system_message": messages[0], "messages": list(messages[1:])}
+        return cls(request.override(**changes), witness)
+
+
+def _with(callbacks: Any, witness: Witness) -> Any:
+    if isinstance(callbacks, BaseCallbackManager):
+        own = callbacks.copy()
+        own.add_handler(witness, inherit=False)
+        return own
+    return [*(callbacks or ()), witness]
