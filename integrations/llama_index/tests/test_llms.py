@@ -46,10 +46,7 @@ TOOL = {
 
 
 async def _last(stream: AsyncIterator[Any]) -> Any:
-    said = None
-    async for said in stream:
-        pass
-    return said
+    return [said async for said in stream][-1]
 
 
 async def _chats(llm: Any, **options: Any) -> dict[str, str]:
@@ -183,16 +180,16 @@ async def test_structured_output(kind: str, structured: bool, guard: PhaseGuard,
 class Heard(BaseEventHandler):
     """Counts events."""
 
-    seen: list[str] = []
+    _seen: list[str] = PrivateAttr(default_factory=list)
 
     def handle(self, event: Any, **kwargs: Any) -> None:
-        self.seen.append(type(event).__name__)
+        self._seen.append(type(event).__name__)
 
 
 @pytest.fixture
 def heard() -> Iterator[Heard]:
     root = get_dispatcher()
-    handler = Heard(seen=[])
+    handler = Heard()
     root.add_event_handler(handler)
     yield handler
     root.event_handlers.remove(handler)
@@ -204,12 +201,12 @@ async def test_one_event_a_call(
 ) -> None:
     llm = make_llm(kind, guard, server.url, clients)
     await _chats(llm)
-    counts = {name: heard.seen.count(name) for name in ("LLMChatStartEvent", "LLMChatEndEvent")}
+    counts = {name: heard._seen.count(name) for name in ("LLMChatStartEvent", "LLMChatEndEvent")}
     assert counts == {"LLMChatStartEvent": 4, "LLMChatEndEvent": 4}
-    heard.seen.clear()
+    heard._seen.clear()
     await _completions(llm)
-    assert heard.seen.count("LLMCompletionStartEvent") == heard.seen.count("LLMCompletionEndEvent") == 4
-    assert not any(name.startswith("LLMChat") for name in heard.seen)
+    assert heard._seen.count("LLMCompletionStartEvent") == heard._seen.count("LLMCompletionEndEvent") == 4
+    assert not any(name.startswith("LLMChat") for name in heard._seen)
 
 
 def test_a_callback_manager_reaches_the_llm_inside(guard: PhaseGuard) -> None:

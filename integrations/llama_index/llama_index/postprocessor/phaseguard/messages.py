@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
 from llama_index.core.bridge.pydantic import BaseModel
 
 _OPENAI_KEYS = ("tool_calls", "tool_call_id", "name")
 _BESIDE = ("tools", "response_format")
-_TYPES = {"audio": "input_audio", "document": "file", "image": "image_url"}  # whose contents do not matter
 _NAMELESS = "unknown"  # LlamaIndex's default for an LLM that does not say its model's name
 
 
@@ -59,12 +58,15 @@ def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
     told = [block for block in message.blocks if not isinstance(block, ToolCallBlock)]
     if message.role.value in ("assistant", "tool", "system") or all(isinstance(b, TextBlock) for b in told):
         return "".join(block.text for block in told if isinstance(block, TextBlock))
-    return [
-        {"type": "text", "text": block.text}
-        if isinstance(block, TextBlock)
-        else {"type": _TYPES.get(block.block_type, block.block_type)}
-        for block in told
-    ]
+    return [_block(block) for block in told]
+
+
+def _block(block: Any) -> dict[str, Any]:
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text}
+    if isinstance(block, ImageBlock):  # that there is one matters, and not which
+        return {"type": "image_url", "image_url": {"url": str(block.url or "")}}
+    return {"type": block.block_type}
 
 
 def _call(block: ToolCallBlock) -> dict[str, Any]:
