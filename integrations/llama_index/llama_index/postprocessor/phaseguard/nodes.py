@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
 from phaseguard import PhaseGuard
 
@@ -34,7 +35,7 @@ class PhaseGuardPostprocessor(BaseNodePostprocessor):
 
     profile: str = Field(default="deepseek-v4-flash")
     level: str = Field(default="safe")
-    top: int | None = Field(default=None)
+    top: int | None = Field(default=None, ge=0)
     _guard: PhaseGuard = PrivateAttr()
 
     def __init__(self, guard: PhaseGuard | None = None, **kwargs: Any) -> None:
@@ -64,9 +65,15 @@ class PhaseGuardPostprocessor(BaseNodePostprocessor):
         return self._postprocess_nodes(nodes, query_bundle)
 
     def _normalized(self, scored: NodeWithScore) -> NodeWithScore:
-        node = scored.node.model_copy(deep=True)
+        node = _copy(scored.node)
         text = node.get_content(metadata_mode=MetadataMode.NONE)
         new = self._guard.normalize(text)
         if new != text:
             node.set_content(new)
-        return NodeWithScore(node=node, score=scored.score)
+        return scored.model_copy(update={"node": node})
+
+
+def _copy(node: BaseNode) -> BaseNode:
+    """A deep copy, but for the object that an ``IndexNode`` stands for: an index or engine is no value."""
+    fields = {name: deepcopy(getattr(node, name)) for name in type(node).model_fields if name != "obj"}
+    return node.model_copy(update=fields)
