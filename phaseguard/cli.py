@@ -16,6 +16,8 @@ import typer
 from phaseguard import __version__, cli_ask, cli_batch
 from phaseguard import cli_choices as choices
 from phaseguard.cli_agreement import agreement
+from phaseguard.cli_calibrate import EPILOG as CALIBRATE_EXITS
+from phaseguard.cli_calibrate import calibrate
 from phaseguard.cli_demo import demo, prior
 from phaseguard.cli_files import STDIN, Document, read_text, write_bytes
 from phaseguard.cli_lab import app as lab_app
@@ -46,6 +48,7 @@ lab_app.command()(prior)
 lab_app.command()(reproduce)
 app.add_typer(lab_app)
 app.command(epilog=_EXITS)(demo)
+app.command(epilog=CALIBRATE_EXITS)(calibrate)
 app.command(epilog=cli_ask.EPILOG)(cli_ask.ask)
 app.command(epilog=cli_batch.EPILOG)(cli_batch.batch)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from phaseguard.cli_calibrate_run import Options, run_calibrate, run_revalidate
+from phaseguard.cli_calibrate_weights import weights_command
 
 FOUND = 1
 EPILOG = (
@@ -54,6 +55,14 @@ def calibrate(
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write the profile here, not among your own.")
     ] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Write the findings as a page.", metavar="FILE.html")
+    ] = None,
+    plot: Annotated[str | None, typer.Option(help="Write a figure here (.png, .svg, .pdf).")] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(help="Only read what a checkpoint says: a folder, or owner/name.", metavar="PATH"),
+    ] = None,
     revalidate: Annotated[
         str | None, typer.Option(help="Ask a small sample: does this profile still hold?", metavar="PROFILE")
     ] = None,
@@ -72,6 +81,11 @@ def calibrate(
     The plan with its cost comes first. What is found is kept as a profile, which aligning uses from then on.
     """
     options = Options(**locals())
+    if weights is not None:
+        weights_command(
+            weights, name=name, tokenizer=tokenizer, chat=chat, model=model, output=out, as_json=as_json
+        )
+        return
     done = run_calibrate(options) if revalidate is None else run_revalidate(options, revalidate)
     if not done:
         raise typer.Exit(FOUND)

@@ -45,6 +45,9 @@ class Options:
     results: str | None
     name: str | None
     out: str | None
+    report: str | None
+    plot: str | None
+    weights: str | None
     revalidate: str | None
     provider: str | None
     api_key_env: str | None
@@ -72,6 +75,10 @@ def run_calibrate(options: Options) -> bool:
     from phaseguard.show.calibration import render_calibration  # noqa: PLC0415
 
     candidates, prices = parse_periods(options.periods), _prices(options)
+    if options.plot is not None:  # refused before anything is spent
+        from phaseguard.show.figure import check_figure  # noqa: PLC0415
+
+        check_figure(options.plot)
     with ExitStack() as stack:
         target = _target(options, stack)
         name = options.name or target.profile.name
@@ -95,11 +102,25 @@ def run_calibrate(options: Options) -> bool:
             command=shlex.join(["phaseguard", "calibrate", *_arguments(options)]),
         )
     told = found.to_dict()
+    _write(options, told)
     if options.as_json:
         print_json(told)
     else:
         print_rich(*render_calibration(told))
     return found.judgement.verdict != "undecided"
+
+
+def _write(options: Options, told: dict[str, Any]) -> None:
+    """The page and the figure that were wanted."""
+    if options.report is not None:
+        from phaseguard.cli_files import write_bytes  # noqa: PLC0415
+        from phaseguard.show.calibration_page import render_calibration_page  # noqa: PLC0415
+
+        write_bytes(options.report, render_calibration_page(told).encode("utf-8"))
+    if options.plot is not None:
+        from phaseguard.show.calibration_figure import save_calibration  # noqa: PLC0415
+
+        save_calibration(told, options.plot)
 
 
 def run_revalidate(options: Options, profile: str) -> bool:
@@ -197,7 +218,7 @@ def _confirm(plan: Plan, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError("Nothing was options: give --yes where nobody can confirm the plan.")
+        raise InputError("Nothing was asked: give --yes where nobody can confirm the plan.")
     return typer.confirm("Ask?", err=True)
 
 
@@ -205,7 +226,7 @@ def _arguments(options: Options) -> list[str]:
     """The options that differ from their defaults, without what tells how the run was started."""
     told: list[str] = []
     for key, value in asdict(options).items():
-        if key in ("yes", "as_json", "results", "out", "revalidate") or value in (
+        if key in _HOW or value in (
             None,
             False,
             _DEFAULTS.get(key),
@@ -216,6 +237,7 @@ def _arguments(options: Options) -> list[str]:
     return told if options.controls else [*told, "--no-controls"]
 
 
+_HOW = ("yes", "as_json", "results", "out", "report", "plot", "weights", "revalidate")
 _DEFAULTS: dict[str, Any] = {
     "context": 8000,
     "filler": "load",
