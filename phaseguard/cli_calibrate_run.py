@@ -6,6 +6,7 @@ import shlex
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -75,7 +76,9 @@ def run_calibrate(options: Options) -> bool:
     from phaseguard.show.calibration import render_calibration  # noqa: PLC0415
 
     candidates, prices = parse_periods(options.periods), _prices(options)
-    if options.plot is not None:  # refused before anything is spent
+    if options.report is not None and not Path(options.report).parent.is_dir():
+        raise InputError(f"{options.report} cannot be written: there is no such folder.")
+    if options.plot is not None:  # refused, too, before anything is spent
         from phaseguard.show.figure import check_figure  # noqa: PLC0415
 
         check_figure(options.plot)

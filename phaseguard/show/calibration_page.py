@@ -103,6 +103,7 @@ def _shares(rows: Sequence[Mapping[str, Any]], key: str, strong: set[int]) -> li
             str(n), one["mean"], one["low"], one["high"], f"{key}.{n}.mean", f"{one['mean']:.3f}", n in strong
         )
         for n, one in enumerate(rows)
+        if one["n"]  # a slice of the context in which no record stood has no accuracy
     ]
 
 

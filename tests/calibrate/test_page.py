@@ -111,6 +111,14 @@ def test_a_wrong_figure_is_noticed(found: dict[str, Any]) -> None:
     assert set(wrong_figures(page, other)) == {"judgement.phases.2.mean", "judgement.verdict"}
 
 
+def test_a_slice_without_records_has_no_point(found: dict[str, Any]) -> None:
+    other = json.loads(json.dumps(found))
+    other["depths"][3] = {"right": 0, "n": 0, "mean": None, "low": 0.0, "high": 1.0}
+    page = render_calibration_page(other)
+    assert "depths.3.mean" not in Figures(page).told
+    assert wrong_figures(page, other) == []
+
+
 @pytest.mark.parametrize("verdict", ["no effect", "undecided"])
 def test_each_verdict_says_what_to_do_next(found: dict[str, Any], verdict: str) -> None:
     other = json.loads(json.dumps(found))
