@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
+from operator import add, or_
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough
 from langchain_deepseek import ChatDeepSeek
 from langchain_openai import ChatOpenAI
-from langchain_phaseguard import ChatPhaseGuard, PhaseGuardChatDeepSeek, PhaseGuardChatOpenAI
+from langchain_phaseguard import (
+    ChatPhaseGuard,
+    PhaseGuardChatDeepSeek,
+    PhaseGuardChatOpenAI,
+    PhaseGuardRetriever,
+)
 
 from phaseguard import PhaseGuard
 from phaseguard.testing import Call, Completion, ScriptedEngine, Server, phases_on_wire
 
-from .server import MODEL, Clients
+from .server import Clients
 
+MODEL = "deepseek-v4-flash"
 QUERY = "Which is the code of the vault?"
 KEY = "PROVOCATIVE-8417"
 PASSAGE = f"The code of the vault is {KEY}."
 TEXTS = ("The code of the door is SPURIOUS-1203.", PASSAGE, "The code of the gate is NUGATORY-7788.")
 PROMPT = ChatPromptTemplate.from_messages(
-    [("system", "Answer from these notes:\n\n{context}"), ("human", "{input}")]
+    [("system", "Answer from these notes, in JSON where a form is given:\n\n{context}"), ("human", "{input}")]
 )
 STRONG = range(4)  # every phase in turn: what stands there by chance would miss three of them
 
@@ -43,6 +53,12 @@ def documents() -> list[Document]:
 
 def packed(found: list[Document]) -> str:
     return "\n\n".join(document.page_content for document in found)
+
+
+def rag(model: Any, guard: PhaseGuard, found: list[Document] | None = None) -> Any:
+    """Retrieve, pack, ask: from a question to what ``model`` gives."""
+    retriever = PhaseGuardRetriever(Store(found=documents() if found is None else found), guard)
+    return {"context": retriever | packed, "input": RunnablePassthrough()} | PROMPT | model
 
 
 class Store(BaseRetriever):
@@ -113,10 +129,9 @@ async def asked(runnable: Any, way: str, *args: Any, **kwargs: Any) -> Any:
         parts = list(runnable.stream(*args, **kwargs))
     else:
         parts = [part async for part in runnable.astream(*args, **kwargs)]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole += part
-    return whole
+    if not isinstance(parts[0], AIMessageChunk):  # a parsed answer grows; the last one is whole
+        return reduce(or_, parts) if isinstance(parts[0], dict) else parts[-1]
+    return reduce(add, parts)
 
 
 both_ways = pytest.mark.parametrize("way", ["sync", "async"])
