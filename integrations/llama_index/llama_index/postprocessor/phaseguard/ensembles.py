@@ -232,10 +232,20 @@ def _winner(verdict: Verdict) -> Any:
     numbers = {ballot.layout for ballot in won.ballots}
     response = next(vote.reply.raw for vote in verdict.votes if vote.layout in numbers and vote.reply)
     if verdict.second is not None:
-        response = verdict.second.raw
+        response = _second(response, verdict.second)
     used = _used(replies)
     more = {**response.additional_kwargs, **used, "phaseguard": told}
     return response.model_copy(update={"additional_kwargs": more, "raw": _with_usage(response.raw, used)})
+
+
+def _second(response: Any, opinion: Answer) -> Any:
+    """The second opinion as a response: the caller's own, or its text in the place of the winner's."""
+    if isinstance(opinion.raw, ChatResponse | CompletionResponse):
+        return opinion.raw
+    if isinstance(response, CompletionResponse):
+        return response.model_copy(update={"text": opinion.text})
+    message = ChatMessage(opinion.text, role=response.message.role)
+    return response.model_copy(update={"message": message})
 
 
 def _used(replies: Sequence[Answer]) -> dict[str, int]:

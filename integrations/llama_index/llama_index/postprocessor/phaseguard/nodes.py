@@ -28,9 +28,10 @@ class PhaseGuardPostprocessor(BaseNodePostprocessor):
         guard: the application's guard; None makes one from ``profile`` and ``level``.
 
     >>> from llama_index.core.schema import TextNode
-    >>> made = PhaseGuardPostprocessor().postprocess_nodes([NodeWithScore(node=TextNode(text="A-17.   "))])
+    >>> found = [NodeWithScore(node=TextNode(text="It is A-17.   "))]
+    >>> made = PhaseGuardPostprocessor().postprocess_nodes(found, query_str="Which code?")
     >>> made[0].node.get_content(), made[0].score
-    ('A-17.', None)
+    ('It is A-17.', None)
     """
 
     profile: str = Field(default="deepseek-v4-flash")

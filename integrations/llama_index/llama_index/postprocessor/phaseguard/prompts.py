@@ -30,10 +30,11 @@ def aligned_text(guard: PhaseGuard, prompt: str, model: str | None) -> str:
     Raises:
         InputError: in place of the warning, for a guard with ``unknown_model="raise"``.
 
-    >>> guard = PhaseGuard(profile=load_profile("deepseek-v4-flash").with_(chat="plain"), strong={1})
+    >>> guard = PhaseGuard(profile=load_profile("deepseek-v4-flash").with_(chat="plain"), strong={2})
     >>> guard.mark(["The code is A-17."], query="Which code?")
-    >>> aligned_text(guard, "The code is A-17.\n\nWhich code?", "deepseek-v4-flash")
-    ''
+    >>> text = "Found:\n\nThe code is A-17.\n\nWhich code?"
+    >>> aligned_text(guard, text, "deepseek-v4-flash")
+    'Found:\n \nThe code is A-17.\n\nWhich code?'
     """
     if profile_for(guard, model).chat == "plain":
         (message,) = aligned_messages(guard, [ChatMessage(prompt)], model, {})
