@@ -22,6 +22,7 @@ from langchain_core.tracers.context import register_configure_hook
 from phaseguard import PhaseGuard
 
 _AS_IS: ContextVar[bool] = ContextVar("phaseguard_as_is", default=False)
+_MODEL_RUN: ContextVar[UUID | None] = ContextVar("phaseguard_model_run", default=None)
 _MOST = 100_000  # runs that never end must not fill the memory
 
 
@@ -41,6 +42,11 @@ class _Roots(BaseCallbackHandler):
             while (parent := self._parents.get(run)) is not None:
                 run = parent
             return run
+
+    def is_under_way(self, run: UUID) -> bool:
+        """Whether a run has started and not ended."""
+        with self._lock:
+            return run in self._parents
 
     def remember(self, root: UUID, guard: PhaseGuard) -> None:
         """Have ``guard`` forget the marks of ``root`` when that ends."""
@@ -63,7 +69,14 @@ class _Roots(BaseCallbackHandler):
         for guard in self._marked.pop(run, ()):
             guard.forget(run)
 
-    on_chain_start = on_tool_start = on_retriever_start = on_chat_model_start = on_llm_start = _start
+    def on_chat_model_start(
+        self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **__: Any
+    ) -> None:
+        """Tell the model, too: in a batch no config stands for it."""
+        self._start(run_id=run_id, parent_run_id=parent_run_id)
+        _MODEL_RUN.set(run_id)
+
+    on_chain_start = on_tool_start = on_retriever_start = on_llm_start = _start
     on_chain_end = on_tool_end = on_retriever_end = on_llm_end = _end
     on_chain_error = on_tool_error = on_retriever_error = on_llm_error = _end
 
@@ -83,6 +96,8 @@ def current_request(run: UUID | None = None, callbacks: Any = None) -> UUID | No
     if found is None:
         config = var_child_runnable_config.get()
         found = _parent(config.get("callbacks")) if config else None
+    if found is None and (model := _MODEL_RUN.get()) is not None and _ROOTS.is_under_way(model):
+        found = model
     return None if found is None else _ROOTS.root(found)
 
 

@@ -53,6 +53,7 @@ class Found(BaseModel):
 
 
 FOUND = json.dumps({"code": KEY})
+FLAT = '[{"type": "text", "text": "Nothing."}, {"type": "text", "text": "Much."}]'
 
 
 @every_kind
@@ -306,20 +307,21 @@ def test_a_model_that_the_guard_does_not_know_is_normalized_only(
     assert aligned.body["model"] == "fine-tuned"
 
 
-@pytest.mark.parametrize("strong", range(4))
-def test_deepseek_s_flattened_contents_are_what_is_aligned(clients: Clients, strong: int) -> None:
-    blocks: list[Any] = [{"type": "text", "text": "Notes.\n\n"}, {"type": "text", "text": PASSAGE}]
+@every_phase
+def test_indices_are_exact_behind_contents_that_deepseek_flattens(clients: Clients, strong: int) -> None:
     history = [
-        HumanMessage(QUERY),
+        HumanMessage("Read the notes."),
         AIMessage("", tool_calls=[{"name": "look_up", "args": {"code": "x"}, "id": "1"}]),
-        ToolMessage(blocks, tool_call_id="1"),
+        ToolMessage([{"type": "text", "text": one} for one in ("Nothing.", "Much.")], tool_call_id="1"),
+        AIMessage([{"type": "text", "text": "Read "}, {"type": "text", "text": "them."}]),
+        HumanMessage(f"Another note:\n\n{PASSAGE}\n\n{QUERY}"),
     ]
     with serving() as server:
-        chat(PhaseGuardChatDeepSeek, server, clients, guard=guard_for(strong)).bind_tools([look_up]).invoke(
-            history
-        )
+        model = chat(PhaseGuardChatDeepSeek, server, clients, guard=guard_for(strong))
+        model.bind_tools([look_up]).invoke(history)
         (call,) = server.calls
-    assert isinstance(call.body["messages"][-1]["content"], str)
+    contents = [message["content"] for message in call.body["messages"]]
+    assert (contents[2], contents[3]) == (FLAT, "Read them.")
     assert phase_of(call) == strong
 
 
