@@ -195,7 +195,7 @@ def _conclude(run: Run, found: _Found, prices: Prices | None, name: str, command
         command=command,
     )
     spent = Spent.of(run.results, prices)
-    notes = (check.note, *_notes(run, found, items))
+    notes = (check.note, *_notes(run, found))
     return Calibration(
         judgement=judgement,
         strengths=strengths,
@@ -212,7 +212,7 @@ def _conclude(run: Run, found: _Found, prices: Prices | None, name: str, command
     )
 
 
-def _notes(run: Run, found: _Found, items: int) -> list[str]:
+def _notes(run: Run, found: _Found) -> list[str]:
     answers, judgement = run.results.of("records"), found.judgement
     share = sum(answer.right for answer in answers) / len(answers)
     notes: list[str] = []

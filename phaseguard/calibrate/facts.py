@@ -29,6 +29,7 @@ _MARK = re.compile(r"\[\[(.+?)\]\]", re.DOTALL)
 _DIGITS = re.compile(r"[0-9]+")
 _HEAVY = 0.8
 _BLANK = "___"
+_GUESSED = 3  # shorter numbers are often guessed
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +119,10 @@ def _names(rng: np.random.Generator, count: int) -> list[str]:
 def _numbers(rng: np.random.Generator, count: int, length: int) -> list[str]:
     """Numbers of one length; the first is no other's."""
     low, high = 10 ** (length - 1), 10**length
-    drawn = rng.integers(low, high, count)
-    while count > 1 and (drawn[1:] == drawn[0]).any():
-        drawn[0] = rng.integers(low, high)
-    return [str(number) for number in drawn.tolist()]
+    first = int(rng.integers(low, high))
+    others = rng.integers(low, high - 1, count - 1)
+    others += others >= first
+    return [str(first), *map(str, others.tolist())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +262,7 @@ def digit_counts(count: Callable[[Sequence[str]], Sequence[int]], wanted: Sequen
     lengths = range(1, 13)
     counts = count(["".join(str((7 * n + 3 * k) % 9 + 1) for k in range(n)) for n in lengths])
     found = tuple(n for n, tokens in zip(lengths, counts, strict=True) if tokens in wanted)
+    found = tuple(n for n in found if n >= _GUESSED) or found
     if not found:
         raise InputError(f"No number has {tuple(wanted)} tokens with this tokenizer: ask for others.")
     return found
