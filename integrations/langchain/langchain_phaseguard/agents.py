@@ -13,7 +13,9 @@ from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from langchain_phaseguard.payloads import name_of, to_payload
+from langchain_phaseguard.payloads import name_of, options_of, to_payload
+from langchain_phaseguard.requests import current_request, mark
+from phaseguard import PhaseGuard
 from phaseguard.errors import PhaseGuardWarning
 
 _NOT_LAST = (
@@ -30,25 +32,37 @@ def messages_of(request: ModelRequest[Any]) -> list[BaseMessage]:
 
 def payload_of(request: ModelRequest[Any]) -> dict[str, Any]:
     """The request as an endpoint is sent it, with what the agent adds for a structured answer."""
-    form = _strategy(request)
-    tools: list[Any] = list(request.tools)
-    if isinstance(form, ToolStrategy):
-        tools += [OutputToolBinding.from_schema_spec(spec).tool for spec in form.schema_specs]
-    asked = form.to_model_kwargs() if isinstance(form, ProviderStrategy) else {}
-    # the agent binds the tools of an OpenAI model as strict when the provider fills the schema
-    strict = True if asked and _is_openai(request.model) else None
+    bound = options_of(_bound(request))
     return to_payload(
         messages_of(request),
-        tools=tools,
-        strict=strict,
-        response_format=asked.get("response_format"),
-        model=name_of(request.model),
+        tools=bound.get("tools") or (),
+        response_format=bound.get("response_format"),
+        model=bound.get("model") or name_of(request.model),
     )
 
 
-def retrieved(messages: Sequence[BaseMessage]) -> list[str]:
-    """Texts of the documents that retriever tools of this turn left as artifacts."""
-    return [text for message in _of_this_turn(messages) for text in _documents(message)]
+def _bound(request: ModelRequest[Any]) -> Any:
+    """The model with what the agent binds to it."""
+    form, model = _strategy(request), request.model
+    tools: list[Any] = list(request.tools)
+    more = dict(request.model_settings)
+    if isinstance(form, ProviderStrategy):
+        more |= form.to_model_kwargs()
+        if _is_openai(model):
+            more["strict"] = True
+        return model.bind_tools(tools, **more)
+    if isinstance(form, ToolStrategy):
+        tools += [OutputToolBinding.from_schema_spec(spec).tool for spec in form.schema_specs]
+    return model.bind_tools(tools, **more) if tools else model.bind(**more)
+
+
+def mark_retrieved(guard: PhaseGuard, messages: Sequence[BaseMessage]) -> None:
+    """Mark the documents that retriever tools of this turn left as artifacts, where retrieval marked none."""
+    request = current_request()
+    for message in _of_this_turn(messages):
+        found = list(_documents(message))
+        if found and not guard.marked(str(message.text), request=request):
+            mark(guard, found, None, request)
 
 
 def _of_this_turn(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]:

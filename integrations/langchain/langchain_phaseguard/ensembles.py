@@ -13,7 +13,7 @@ from langchain_core.messages.ai import add_usage
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig, RunnableLambda
 
-from langchain_phaseguard.payloads import name_of, to_payload, with_contents
+from langchain_phaseguard.payloads import name_of, options_of, to_payload, with_contents
 from langchain_phaseguard.requests import as_is, current_request
 from phaseguard import Ensemble, PhaseGuard, Verdict
 from phaseguard.ensemble import Vote
@@ -53,7 +53,7 @@ def ensemble_chain(
     >>> chain.invoke("The code is A-17.\n\nWhich code?").response_metadata["phaseguard"]["support"]
     4
     """
-    inner, bound = _unbound(model)
+    inner, bound = _chat_model(model), options_of(model)
     polls = Polls(guard, {"layouts": layouts, **options})
 
     def question(given: LanguageModelInput) -> Question:
@@ -230,18 +230,17 @@ class _Calls:
             return await self.call(with_contents(self.messages, contents), config)
 
 
-def _unbound(model: Any) -> tuple[BaseChatModel, dict[str, Any]]:
-    """The chat model inside, and what is bound to it."""
-    bound: dict[str, Any] = {}
+def _chat_model(model: Any) -> BaseChatModel:
+    """The chat model inside."""
     inner = model
     while isinstance(inner, RunnableBinding):
-        bound, inner = {**inner.kwargs, **bound}, inner.bound
+        inner = inner.bound
     if not isinstance(inner, BaseChatModel):
         raise InputError(
             f"{type(inner).__name__} is no chat model: make the ensemble of the model, and put parsers and "
             "fallbacks behind it."
         )
-    return inner, bound
+    return inner
 
 
 def _messages(given: LanguageModelInput) -> list[BaseMessage]:

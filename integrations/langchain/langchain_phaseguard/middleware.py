@@ -10,12 +10,12 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from langchain_phaseguard.agents import Watched, messages_of, payload_of, retrieved
+from langchain_phaseguard.agents import Watched, mark_retrieved, messages_of, payload_of
 from langchain_phaseguard.chat_models import ChatPhaseGuard
 from langchain_phaseguard.ensembles import Elected, Polls
 from langchain_phaseguard.mixin import PhaseGuardMixin
 from langchain_phaseguard.payloads import with_contents
-from langchain_phaseguard.requests import current_request, mark
+from langchain_phaseguard.requests import current_request
 from phaseguard import PhaseGuard
 
 _Handler = Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -50,7 +50,7 @@ class PhaseGuardMiddleware(AgentMiddleware):
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: _Handler) -> ModelResponse[Any]:
         """Align, then call the model."""
-        self._mark(request)
+        mark_retrieved(self.guard, request.messages)
         if self._polls is not None:
             ballots = _Ballots(request)
             question = self._polls.question(messages_of(request), payload_of(request), current_request())
@@ -67,7 +67,7 @@ class PhaseGuardMiddleware(AgentMiddleware):
         self, request: ModelRequest[Any], handler: _AsyncHandler
     ) -> ModelResponse[Any]:
         """The same without blocking."""
-        self._mark(request)
+        mark_retrieved(self.guard, request.messages)
         if self._polls is not None:
             ballots = _Ballots(request)
             question = self._polls.question(messages_of(request), payload_of(request), current_request())
@@ -82,10 +82,6 @@ class PhaseGuardMiddleware(AgentMiddleware):
         response = await handler(watched.request)
         watched.witness.tell()
         return response
-
-    def _mark(self, request: ModelRequest[Any]) -> None:
-        if found := retrieved(request.messages):
-            mark(self.guard, found, None, current_request())
 
     def _aligned(self, request: ModelRequest[Any]) -> Watched:
         aligned = self.guard.align_payload(payload_of(request), request=current_request())

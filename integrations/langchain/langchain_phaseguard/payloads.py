@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
+from langchain_core.runnables import RunnableBinding
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 
@@ -15,16 +16,15 @@ def to_payload(
     tools: Iterable[Any] = (),
     response_format: Any = None,
     model: str | None = None,
-    strict: bool | None = None,
 ) -> dict[str, Any]:
-    """What an OpenAI-compatible endpoint would be sent; one entry a message. ``strict`` is said of the tools.
+    """What an OpenAI-compatible endpoint would be sent; one entry a message.
 
     >>> from langchain_core.messages import HumanMessage
     >>> to_payload([HumanMessage("hi")], model="deepseek-v4-flash")["messages"]
     [{'role': 'user', 'content': 'hi'}]
     """
     payload: dict[str, Any] = {"messages": [_to_openai(message) for message in messages]}
-    if converted := [_to_openai_tool(tool, strict) for tool in tools]:
+    if converted := [_to_openai_tool(tool) for tool in tools]:
         payload["tools"] = converted
     if response_format is not None:
         payload["response_format"] = as_sent(response_format)
@@ -50,10 +50,23 @@ def name_of(model: Any) -> str | None:
     return None
 
 
-def _to_openai_tool(tool: Any, strict: bool | None) -> Mapping[str, Any]:
+def options_of(runnable: Any) -> dict[str, Any]:
+    """What is bound to a chat model, in however many layers.
+
+    >>> from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
+    >>> options_of(ParrotFakeChatModel().bind(stop=["."]).with_config(tags=["a"]))
+    {'stop': ['.']}
+    """
+    bound: dict[str, Any] = {}
+    while isinstance(runnable, RunnableBinding):
+        bound, runnable = {**runnable.kwargs, **bound}, runnable.bound
+    return bound
+
+
+def _to_openai_tool(tool: Any) -> Mapping[str, Any]:
     if isinstance(tool, Mapping) and not {"function", "name", "title"} & set(tool):
         return tool  # a provider's own, such as a web search: there is nothing to convert
-    return convert_to_openai_tool(tool, strict=strict)
+    return convert_to_openai_tool(tool)
 
 
 def _to_openai(message: BaseMessage) -> dict[str, Any]:

@@ -42,11 +42,11 @@ def code_of(room: str) -> str:
 
 
 def found(query: str) -> list[Document]:
-    """Notes of a room, the right one in the middle."""
+    """Notes of a room, the right one first."""
     room = query.rsplit(maxsplit=1)[-1]
     return [
-        Document(f"Whoever asks for the {room} has to wear a hat."),
         Document(f"Under the stairs somebody wrote {code_of(room)} with chalk, for the {room}."),
+        Document(f"Whoever asks for the {room} has to wear a hat."),
         Document("The porter counts to 1203 before he opens."),
     ]
 
@@ -57,9 +57,8 @@ def weather(city: str) -> str:
     return f"Rain in {city}, with 12 degrees."
 
 
-def tools_for(guard: PhaseGuard | None) -> list[Any]:
-    inner: Any = RunnableLambda(found)
-    retriever = Store(found=[]) if guard is None else PhaseGuardRetriever(inner, guard)
+def tools_for(guard: PhaseGuard) -> list[Any]:
+    retriever = PhaseGuardRetriever(RunnableLambda(found), guard, top=1)
     notes = create_retriever_tool(
         retriever, "notes", "Search the notes for a room.", response_format="content_and_artifact"
     )
@@ -148,7 +147,7 @@ async def test_a_retriever_tool_needs_no_guard_of_its_own(clients: Clients, way:
     """Its artifact holds the documents."""
     guard = guard_for(2)
     plain = create_retriever_tool(
-        Store(found=found("vault")), "notes", "Search the notes.", response_format="content_and_artifact"
+        Store(found=found("vault")[:1]), "notes", "Search the notes.", response_format="content_and_artifact"
     )
     with serving(answer) as server:
         middleware = PhaseGuardMiddleware(guard)
