@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phaseguard import cli_choices as choices
+from phaseguard.access import NAMES, Access
 from phaseguard.cli_ask_run import Endpoint, show, show_forecast, vote
 from phaseguard.cli_files import STDIN, Document
-from phaseguard.cli_key import NAMES, Access
 from phaseguard.cli_print import print_status
 from phaseguard.errors import InputError
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from phaseguard.access import NAMES, Access
 from phaseguard.cli_extras import for_asking
-from phaseguard.cli_key import NAMES, Access
 from phaseguard.cli_print import print_error, print_json, print_lines, print_rich, print_status
 from phaseguard.cli_progress import Steps
 from phaseguard.errors import AllCallsFailedError, InputError

@@ -16,7 +16,6 @@ import pytest
 
 from phaseguard.cli import main
 from phaseguard.cli_ask import with_question
-from phaseguard.cli_key import Access
 from phaseguard.ensemble import make_layouts
 from phaseguard.errors import InputError
 from phaseguard.testing import Completion, Fault, ScriptedEngine, Server, ToolCall, assert_phases
@@ -211,24 +210,6 @@ def test_an_error_that_repeats_the_key_is_shown_without_it(run: Run, prompt: str
             assert done.code == 1
             assert SECRET[-4:] not in done.out + done.err
             assert "(hidden)" in done.out
-
-
-def test_a_key_is_read_from_the_first_variable_and_hides_itself() -> None:
-    known = {"PHASEGUARD_API_KEY": " one\n", "OPENAI_API_KEY": "two"}
-    url = "http://user:pass-word@127.0.0.1/v1"
-    access = Access.read(url, None, known)
-    assert (access.key, access.source) == ("one", "PHASEGUARD_API_KEY")
-    assert "one" not in repr(access)
-    assert "pass-word" not in repr(access)
-    assert access.hide([{"one": "pass-word"}, 1, None]) == [{"(hidden)": "(hidden)"}, 1, None]
-    assert Access.read(url, "OPENAI_API_KEY", known).key == "two"
-    assert Access.read(url, None, {}).source is None
-    stars = "Rated *** and a***b."
-    assert access.hide(stars) == stars
-    for wrong in ("on e", "one\x00", "schlüssel"):
-        with pytest.raises(InputError, match="PHASEGUARD_API_KEY: a key holds no blanks") as caught:
-            Access.read(url, None, {"PHASEGUARD_API_KEY": wrong})
-        assert wrong not in str(caught.value)
 
 
 def test_messages_and_payloads_are_asked_as_they_are(run: Run, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,15 +9,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
 
+from phaseguard.access import NAMES, Access
 from phaseguard.calibrate.endpoint import Outcome, Question, Reply, TokenChoice
 from phaseguard.errors import EndpointError, InputError, MissingExtraError, did_you_mean
 
 _TOP = 20  # the most that OpenAI gives
-KEY_NAMES = ("PHASEGUARD_API_KEY", "OPENAI_API_KEY")
 _FIRST_RETRIES = 2
-_NO_KEY = "none"  # the client wants one, a local server does not
 
 
 class OpenAIEndpoint:
@@ -38,7 +35,7 @@ class OpenAIEndpoint:
         provider: who serves the model; the host of the URL by default.
 
     Raises:
-        InputError: for a URL or numbers that cannot be used.
+        InputError: for a URL, a key or numbers that cannot be used.
         MissingExtraError: when ``openai`` is not installed.
 
     >>> from phaseguard.testing import ScriptedEngine, Server
@@ -59,24 +56,18 @@ class OpenAIEndpoint:
         retries: int = 8,
         provider: str | None = None,
     ) -> None:
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError("base_url must start with http:// or https:// and name a host.")
+        self._access = Access.read(base_url, key_env)
         if concurrency < 1 or timeout <= 0 or retries < 0:
             raise InputError(
                 f"concurrency={concurrency}, timeout={timeout}, retries={retries}: give 1 or more."
             )
-        self.model, self.completions, self.provider = model, completions, provider or parts.hostname
+        self.model, self.completions, self.provider = model, completions, provider or self._access.host
         self._concurrency = concurrency
-        names = KEY_NAMES if key_env is None else (key_env,)
-        self._key_env = next((name for name in names if os.environ.get(name)), names[-1])
-        self._key = os.environ.get(self._key_env, "").strip() or _NO_KEY
-        self._secrets = tuple(filter(None, (self._key if self._key != _NO_KEY else "", parts.password)))
         self._logprobs = True  # until the endpoint refuses them
         self._reached = False
         self._lock = threading.Lock()
         self._first_retries = min(retries, _FIRST_RETRIES)
-        self._client = _client(base_url, self._key, timeout, retries)
+        self._client = _client(self._access, timeout, retries)
 
     def __enter__(self) -> Self:
         return self
@@ -159,8 +150,9 @@ class OpenAIEndpoint:
 
         said = self._scrub(_words(error))
         if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-            state = "refused" if self._key != _NO_KEY else "not set"
-            return _Fault(f"The endpoint wants a key, and {self._key_env} is {state}: {said}", fatal=True)
+            source = self._access.source
+            state = f"{source} is refused" if source else f"{' or '.join(NAMES)} is not set"
+            return _Fault(f"The endpoint wants a key, and {state}: {said}", fatal=True)
         if isinstance(error, openai.NotFoundError):
             return _Fault(f"{said} {self._known_models()}", fatal=True)
         if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
@@ -184,9 +176,8 @@ class OpenAIEndpoint:
         return did_you_mean(self.model, known) if known else "The endpoint lists no models."
 
     def _scrub(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return " ".join(text.split())[:500]
+        hidden: str = self._access.hide(text)
+        return " ".join(hidden.split())[:500]
 
 
 class _Fault:
@@ -196,14 +187,14 @@ class _Fault:
         self.message, self.fatal = message, fatal
 
 
-def _client(base_url: str, key: str, timeout: float, retries: int) -> Any:
+def _client(access: Access, timeout: float, retries: int) -> Any:
     try:
         from openai import OpenAI  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             "Asking an endpoint needs openai: pip install 'phaseguard[openai]'."
         ) from error
-    return OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=retries)
+    return OpenAI(base_url=access.url, api_key=access.key, timeout=timeout, max_retries=retries)
 
 
 def _words(error: Exception) -> str:

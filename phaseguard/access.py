@@ -1,4 +1,4 @@
-"""The API key of a command: read from the environment, and hidden in all that is shown."""
+"""How an endpoint is reached: its key is read from the environment, and hidden in all that is shown."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from phaseguard.errors import InputError
 
 NAMES = ("PHASEGUARD_API_KEY", "OPENAI_API_KEY")
 HIDDEN = "(hidden)"
 _NO_KEY = "none"  # clients want one where a local server does not
-_MASKED = re.compile(
-    r"(?:[\w.-]*[\w-])?\*{3,}(?:[\w.*-]*[\w*-])?"
-)  # providers repeat the key that they refuse in part
+_SHORT = 8  # characters; what is shorter, such as "test", is hidden where it is a word of its own
+# providers repeat the key that they refuse in part
+_MASKED = re.compile(r"(?:[\w.-]*[\w-])?\*{3,}(?:[\w.*-]*[\w*-])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class Access:
     def read(cls, url: str, name: str | None, environ: Mapping[str, str] = os.environ) -> Access:
         """Read the key from the variable of that name, else from the first of the usual ones that is set.
 
+        Args:
+            url: the base URL.
+            name: of the variable, or None.
+            environ: the environment.
+
         Raises:
             InputError: when the URL is none, the named variable is not set, or a key cannot be sent.
 
@@ -45,12 +50,14 @@ class Access:
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError("--base-url: it starts with http:// or https:// and names a host.")
+            raise InputError("base_url: give one that starts with http:// or https:// and names a host.")
         names = NAMES if name is None else (name,)
         found = next((one for one in names if environ.get(one, "").strip()), None)
         if found is None:
             if name is not None:
-                raise InputError(f"--api-key-env {name}: the environment has no key of that name.")
+                raise InputError(
+                    f"{name}: the environment has no key of that name; set it, or name another variable."
+                )
             return cls(url, _NO_KEY, None)
         key = environ[found].strip()
         if not (key.isascii() and key.isprintable()) or " " in key:
@@ -58,23 +65,30 @@ class Access:
         return cls(url, key, found)
 
     @property
+    def host(self) -> str:
+        """The host of the URL."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown: the key, and a password in the URL."""
-        password = urlsplit(self.url).password
-        return tuple(one for one in (self.key if self.source else None, password) if one)
+        """What must not be shown: the key, and a password or token in the URL."""
+        parts = urlsplit(self.url)
+        inside = parts.password or parts.username or ""
+        found = (self.key if self.source else "", inside, unquote(inside))
+        return tuple(dict.fromkeys(filter(None, found)))
 
     def hide(self, value: Any) -> Any:
-        """The same, texts at any depth without the secrets.
+        """The same, texts at any depth without the secrets; the names in dicts are kept.
 
         >>> Access("http://127.0.0.1/v1", "sk-17", "X").hide({"error": ["sk-17 and sk-1****17 are wrong"]})
         {'error': ['(hidden) and (hidden) are wrong']}
         """
         if isinstance(value, str):
             for secret in self.secrets:
-                value = value.replace(secret, HIDDEN)
+                value = _spelling(secret).sub(HIDDEN, value)
             return _MASKED.sub(self._unmasked, value)
         if isinstance(value, Mapping):
-            return {self.hide(name): self.hide(one) for name, one in value.items()}
+            return {name: self.hide(one) for name, one in value.items()}
         if isinstance(value, list | tuple):
             return [self.hide(one) for one in value]
         return value
@@ -85,3 +99,8 @@ class Access:
         tail = tail.lstrip("*")
         parts = [secret for secret in self.secrets if secret.startswith(head) and secret.endswith(tail)]
         return HIDDEN if parts and (head or tail) else found[0]
+
+
+def _spelling(secret: str) -> re.Pattern[str]:
+    spelled = re.escape(secret)
+    return re.compile(spelled if len(secret) >= _SHORT else rf"(?<!\w){spelled}(?!\w)")
