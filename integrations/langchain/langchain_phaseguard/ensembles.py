@@ -20,7 +20,7 @@ from phaseguard.ensemble import Vote
 from phaseguard.ensemble.langchain import async_langchain_ask, langchain_ask
 from phaseguard.errors import InputError
 
-_OF_THE_GUARD = ("profile", "strong", "level", "pads", "isolate", "tokenizer", "ask_model")
+_OF_THE_GUARD = ("profile", "strong", "level", "pads", "isolate", "repeat", "tokenizer", "ask_model")
 
 
 def ensemble_chain(
@@ -110,6 +110,7 @@ class Polls:
                 level=guard.level,
                 pads=guard.pads,
                 isolate=guard.isolate,
+                repeat=guard.repeat,
                 **own,
                 **self.options,
             )
@@ -149,9 +150,8 @@ class Elected:
     @classmethod
     def of(cls, verdict: Verdict) -> Elected:
         """Find the winner's message in a verdict."""
-        won = next(one for one in verdict.outcome.candidates if one.group.answer == verdict.answer)
-        vote = next(one for one in verdict.votes if one.layout == won.group.ballots[0].layout)
-        ballot = None if verdict.second or vote.reply is None else vote.reply.raw
+        vote = None if verdict.second else _winner(verdict)
+        ballot = None if vote is None or vote.reply is None else vote.reply.raw
         usage = None
         for each in (*verdict.votes, *verdict.unused):
             told = None if each.reply is None else getattr(each.reply.raw, "usage_metadata", None)
@@ -162,7 +162,13 @@ class Elected:
         return cls(message.model_copy(update=update), ballot)
 
 
-def _short(verdict: Verdict, vote: Vote) -> dict[str, Any]:
+def _winner(verdict: Verdict) -> Vote:
+    """The vote of the strongest layout that gave the answer."""
+    won = next(one for one in verdict.outcome.candidates if one.group.answer == verdict.answer)
+    return next(one for one in verdict.votes if one.layout == won.group.ballots[0].layout)
+
+
+def _short(verdict: Verdict, vote: Vote | None) -> dict[str, Any]:
     """A verdict in JSON."""
     return {
         "answer": verdict.answer,
@@ -173,7 +179,7 @@ def _short(verdict: Verdict, vote: Vote) -> dict[str, Any]:
         "confidence_kind": verdict.confidence.kind,
         "ended": verdict.ended,
         "calls": verdict.cost.calls,
-        "phase": vote.phase,
+        "phase": None if vote is None else vote.phase,
     }
 
 

@@ -281,7 +281,7 @@ async def test_a_guarded_model_is_left_to_itself(clients: Clients, way: str, kin
 
 
 @pytest.mark.parametrize(
-    "options", [{"profile": MODEL}, {"layers": 3}, {"layouts": 0}, {"report_ties": True}]
+    "options", [{"profile": MODEL}, {"layers": 3}, {"stop": "soon"}, {"report_ties": True}]
 )
 def test_options_that_do_not_fit_are_told_at_once(options: Any) -> None:
     with pytest.raises(InputError):
