@@ -37,7 +37,8 @@ def run(*command: str | Path, **kwargs) -> subprocess.CompletedProcess:
 
 
 def test_every_example_is_tested():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == SAYS.keys()
+    own = [path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("langchain_")]
+    assert set(own) == SAYS.keys()  # integrations/langchain tests its own
 
 
 @pytest.mark.parametrize("name", SAYS)
