@@ -102,7 +102,7 @@ def ask(
     after the other until the answer is clear. An answer cannot be streamed: it is known after the vote.
     """
     access = Access.read(base_url, api_key_env)
-    prompt = with_question(_unstreamed(Document.read(file, messages=messages).prompt), question)
+    prompt = with_question(Document.read(file, messages=messages).prompt, question)
     from phaseguard.ensemble import Ensemble  # noqa: PLC0415
     from phaseguard.voting import Budget  # noqa: PLC0415
 
@@ -162,13 +162,6 @@ def _asked(messages: list[Any], question: str) -> list[Any]:
     if isinstance(content, list):
         return [*messages[:-1], {**last, "content": [*content, {"type": "text", "text": question}]}]
     return [*messages, {"role": "user", "content": question}]
-
-
-def _unstreamed(prompt: Any) -> Any:
-    """A payload as it is sent when nothing can be streamed."""
-    if not isinstance(prompt, dict):
-        return prompt
-    return {name: value for name, value in prompt.items() if name not in ("stream", "stream_options")}
 
 
 def _stops(given: Sequence[str] | None) -> list[Any]:

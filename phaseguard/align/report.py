@@ -206,6 +206,8 @@ class AlignedPrompt:
         >>> out.restore()
         'Is it 5?   \n'
         """
+        if not self.edits:
+            return self.prompt
         prompt = Prompt.read(self.prompt)
         texts = {f.key: f.text for f in prompt.fields}
         for key, steps in self.edits.items():

@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from phaseguard.ensemble.payloads import options_of
 from phaseguard.ensemble.said import block_text, probability, said
 from phaseguard.ensemble.votes import Answer
 from phaseguard.errors import InputError
@@ -69,7 +70,7 @@ def _parts(prompt: Any) -> tuple[Any, dict[str, Any]]:
     """What is invoked, and what a payload says besides; chat models take OpenAI-style messages."""
     if not isinstance(prompt, Mapping):
         return prompt, {}
-    return prompt["messages"], {key: value for key, value in prompt.items() if key != "messages"}
+    return prompt["messages"], options_of(prompt)
 
 
 def _answer(result: Any) -> Answer:

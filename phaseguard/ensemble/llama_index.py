@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from phaseguard.ensemble.payloads import options_of
 from phaseguard.ensemble.said import cached_tokens, probability, said, token_logprobs
 from phaseguard.ensemble.votes import Answer
 from phaseguard.errors import InputError
@@ -70,8 +71,7 @@ def _parts(prompt: Any) -> tuple[list[Any], dict[str, Any]]:
     if isinstance(prompt, str):
         return [_message({"role": "user", "content": prompt})], {}
     if isinstance(prompt, Mapping):
-        more = {key: value for key, value in prompt.items() if key != "messages"}
-        return [_message(one) for one in prompt["messages"]], more
+        return [_message(one) for one in prompt["messages"]], options_of(prompt)
     return [_message(one) for one in prompt], {}
 
 

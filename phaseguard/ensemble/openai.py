@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from phaseguard.ensemble.payloads import options_of
 from phaseguard.ensemble.said import cached_tokens, probability, said, token_logprobs
 from phaseguard.ensemble.votes import Answer
 from phaseguard.errors import InputError
@@ -18,8 +19,9 @@ def openai_ask(client: Any, **options: Any) -> Callable[[Any], Answer]:
         client: an ``openai.OpenAI`` client for any base URL; retries and timeouts are its own. Fields that it
             does not name go into ``extra_body``.
         options: what each request says besides its messages, such as ``model`` and ``temperature``; they go
-            before what a payload says. ``logprobs=True`` gives answers a probability, where the endpoint
-            offers that. A class as ``response_format`` is asked for with ``parse``.
+            before what a payload says; its ``stream`` is left out. ``logprobs=True`` gives answers a
+            probability, where the endpoint offers that. A class as ``response_format`` is asked for with
+            ``parse``.
 
     Returns:
         A function from a string, messages or a payload to an answer, whose ``raw`` is the completion. Tool
@@ -64,7 +66,7 @@ def _request(prompt: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(prompt, str):
         return {**options, "messages": [{"role": "user", "content": prompt}]}
     if isinstance(prompt, Mapping):
-        return {**prompt, **options}
+        return {**options_of(prompt), **options, "messages": prompt["messages"]}
     return {**options, "messages": prompt}
 
 

@@ -211,9 +211,7 @@ class PhaseGuard:
         ({'model': 'gpt-5', 'messages': [{'role': 'user', 'content': 'Hi.\n'}]}, False)
         """
         if not isinstance(payload, Mapping):
-            raise InputError(
-                f"A payload is a dict with 'messages', not {type(payload).__name__}: use align()."
-            )
+            raise InputError(f"A payload is a dict, not {type(payload).__name__}: use align() for it.")
         return self.align(payload, key_passages=key_passages, query=query, frozen=frozen, request=request)
 
     def align(
@@ -269,13 +267,14 @@ class PhaseGuard:
         return wrap(self, client)
 
     def _align(self, prompt: Any, ask: Ask) -> AlignedPrompt:
-        own, read = self._models.own, readable(prompt)
-        if read is None:
-            return self._unread(prompt)
-        turn = Turn.of(read)
+        try:
+            turn = Turn.of(Prompt.read(prompt))
+        except InputError as fault:
+            return self._unread(prompt, fault)
         setting = self._models.setting_of(turn.model)
         if setting is None:
-            return self._bare(prompt, own.profile, ask, InputError(self._models.explain(turn.model)))
+            unknown = InputError(self._models.explain(turn.model))
+            return self._bare(prompt, self._models.own.profile, ask, unknown)
         try:
             return align_turn(turn, ask, setting, self._marks, self._memory)
         except InputError:
@@ -283,12 +282,12 @@ class PhaseGuard:
         except PhaseGuardError as fault:
             return self._bare(prompt, setting.profile, ask, fault)
 
-    def _unread(self, prompt: Any) -> AlignedPrompt:
+    def _unread(self, prompt: Any, fault: InputError) -> AlignedPrompt:
         """Without any text there is nothing to do; the endpoint says what is wrong with another prompt."""
-        why = "The prompt has no text that can be read, so it goes out as it is."
+        why = f"A prompt goes out as it is: {fault}"
         if not is_textless(prompt):
             if self.unknown_model == "raise":
-                Prompt.read(prompt)
+                raise fault
             self._telling.warn(why)
         return untouched(prompt, self._models.own.profile, why)
 

@@ -15,6 +15,7 @@ from phaseguard.align.setting import Setting
 from phaseguard.align.solve import Solution, located
 from phaseguard.align.summary import summarize
 from phaseguard.errors import InputError, PassageNotFoundError
+from phaseguard.guard.turn import readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ def survival(aligned: AlignedPrompt, strip: Callable[[str], str], setting: Setti
         strip: the late step.
         setting: reads the request.
     """
-    prompt = Prompt.read(aligned.prompt)
+    prompt = readable(aligned.prompt)
+    if prompt is None:  # it went out as it is, and holds nothing that could move
+        return Survival(survives=True, lost=(), moved=(), advice="")
     texts = {field.key: strip(field.text) for field in prompt.fields}
     before = {field.key: field.text for field in prompt.fields}
     passages = list(dict.fromkeys(passage.text for passage in aligned.report.passages))

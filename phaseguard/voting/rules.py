@@ -168,7 +168,7 @@ class Scorer:
             weight = self.weigh(ballot)
             if weight is None:
                 raise InputError(
-                    f"The ballot of layout {ballot.layout} has no {self.needs}: use another rule."
+                    f"The ballot of layout {ballot.layout} has no {self.needs}: use another rule or stop."
                 )
             weights.append(weight)
         return weights

@@ -61,7 +61,7 @@ def returning(value: Any) -> Any:
         (PROMPT, [{"role": "user", "content": PROMPT}], {}),
         (MESSAGES, MESSAGES, {}),
         (
-            {"messages": MESSAGES, "tools": [TOOL], "temperature": 0},
+            {"messages": MESSAGES, "tools": [TOOL], "temperature": 0, "stream": True},
             MESSAGES,
             {"tools": [TOOL], "temperature": 0},
         ),

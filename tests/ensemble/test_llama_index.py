@@ -55,7 +55,7 @@ def asked(server: Server, prompt: Any, *, chat: bool = True, **options: Any) -> 
         (PROMPT, [{"role": "user", "content": PROMPT}], {}),
         (MESSAGES, MESSAGES, {}),
         (
-            {"messages": MESSAGES, "tools": [TOOL], "temperature": 0.5},
+            {"messages": MESSAGES, "tools": [TOOL], "temperature": 0.5, "stream": True},
             MESSAGES,
             {"tools": [TOOL], "temperature": 0.5},
         ),

@@ -49,7 +49,10 @@ def async_client(reply: Any, sent: list[dict[str, Any]]) -> Any:
     [
         (PROMPT, {"model": "m", "messages": MESSAGES}),
         (MESSAGES, {"model": "m", "messages": MESSAGES}),
-        ({"messages": MESSAGES, "model": "x", "seed": 1}, {"model": "m", "messages": MESSAGES, "seed": 1}),
+        (
+            {"messages": MESSAGES, "model": "x", "seed": 1, "stream": True},
+            {"model": "m", "messages": MESSAGES, "seed": 1},
+        ),
     ],
 )
 def test_requests(prompt: Any, request_: dict[str, Any]) -> None:

@@ -150,14 +150,17 @@ def test_what_cannot_be_rendered_goes_out_normalized(guard, messages):
 def test_what_cannot_be_read_goes_out_as_it_is(guard, messages):
     with pytest.warns(PhaseGuardWarning, match="goes out as it is"):
         out = guard.align_payload({"messages": messages})
-    assert out.prompt == {"messages": messages}
-    with pytest.raises(PhaseGuardError):
+    assert out.prompt == out.restore() == {"messages": messages}
+    with pytest.raises(PhaseGuardError) as caught:
         PhaseGuard(unknown_model="raise").align_payload({"messages": messages})
+    assert str(caught.value) in out.report.warnings[0]
 
 
 def test_images_alone_are_no_matter(guard):
     given = payload([BLOCKS[1]])
-    assert guard.align_payload(given).prompt == given
+    out = guard.align_payload(given)
+    assert out.prompt == out.restore() == given
+    assert guard.survives(out).survives
     assert PhaseGuard(unknown_model="raise").align_payload(given).prompt == given
 
 
