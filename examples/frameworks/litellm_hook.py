@@ -23,21 +23,21 @@ from phaseguard.testing import ScriptedEngine, Server, phases_on_wire
 
 MODEL = "deepseek-v4.1-flash"
 ANSWER = "PROVOCATIVE-8417"
+READ = ("model", "messages", "tools", "response_format")
 
 
 class PhaseGuardHook(CustomLogger):
     """Aligns what is about to be sent to a deployment; other calls go on as they are."""
 
     def __init__(self, guard: PhaseGuard) -> None:
-        super().__init__()
         self.guard = guard
+        super().__init__()
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict | None:
         """The arguments with aligned messages; in a thread, since a long prompt would hold up the others."""
         if getattr(call_type, "value", call_type) != "acompletion" or not kwargs.get("messages"):
             return None
-        keys = ("model", "messages", "tools", "response_format")
-        told = {key: kwargs[key] for key in keys if kwargs.get(key)}
+        told = {key: kwargs[key] for key in READ if kwargs.get(key)}
         made = await asyncio.to_thread(self.guard.align_payload, told)
         return {**kwargs, "messages": made.prompt["messages"]}
 
@@ -47,14 +47,13 @@ hook = PhaseGuardHook(PhaseGuard(MODEL))
 
 async def main() -> None:
     """Ask twice: as it is, and with the hook."""
-    document = (Path(__file__).parents[1] / "rag_prompt.md").read_text(encoding="utf-8")
-    messages = [{"role": "user", "content": document}]
+    document = Path(__file__).parents[1] / "rag_prompt.md"
+    messages = [{"role": "user", "content": document.read_text(encoding="utf-8")}]
     with Server(ScriptedEngine(ANSWER), models=(MODEL,)) as server:
         for name, callbacks in (("as it is", []), ("phaseguard", [hook])):
             litellm.callbacks = callbacks
-            await litellm.acompletion(
-                model=f"openai/{MODEL}", messages=messages, api_base=server.url, api_key="none"
-            )
+            place_of = {"model": f"openai/{MODEL}", "api_base": server.url, "api_key": "none"}
+            await litellm.acompletion(messages=messages, **place_of)
             (place,) = phases_on_wire(server.calls[-1], ANSWER, MODEL)
             print(f"{name}: {place.text} at token {place.index}, phase {place.phase}")
 

@@ -1,11 +1,11 @@
 """Accuracy of a LlamaIndex query engine at every initial offset, as it is and with phaseguard.
 
 pip install 'phaseguard[testing]' 'llama-index-postprocessor-phaseguard[openai-like]'
-python examples/llama_index_accuracy.py [questions]
+python examples/frameworks/llama_index_accuracy.py [questions]
 
 The endpoint is an on-device model whose cache is compressed in chunks of 4 tokens. Each question asks for one
-of the 24 records of a document, which come in pairs between lines of filler; the whole document is retrieved, and
-the best match is marked. Nothing but the number of words in front of the context changes.
+of the 24 records of a document, which come in pairs between lines of filler; the whole document is retrieved,
+and the best match is marked. Nothing but the number of words in front of the context changes.
 """
 
 import random
