@@ -21,8 +21,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from phaseguard import PhaseGuard
 from phaseguard.testing import ScriptedEngine, Server, phases_on_wire
 
-MODEL = "deepseek-v4.1-flash"
-ANSWER = "PROVOCATIVE-8417"
+MODEL, ANSWER = "deepseek-v4.1-flash", "PROVOCATIVE-8417"
 READ = ("model", "messages", "tools", "response_format")
 
 
@@ -47,13 +46,12 @@ hook = PhaseGuardHook(PhaseGuard(MODEL))
 
 async def main() -> None:
     """Ask twice: as it is, and with the hook."""
-    document = Path(__file__).parents[1] / "rag_prompt.md"
-    messages = [{"role": "user", "content": document.read_text(encoding="utf-8")}]
+    text = (Path(__file__).parents[1] / "rag_prompt.md").read_text(encoding="utf-8")
     with Server(ScriptedEngine(ANSWER), models=(MODEL,)) as server:
         for name, callbacks in (("as it is", []), ("phaseguard", [hook])):
             litellm.callbacks = callbacks
-            place_of = {"model": f"openai/{MODEL}", "api_base": server.url, "api_key": "none"}
-            await litellm.acompletion(messages=messages, **place_of)
+            where = {"model": f"openai/{MODEL}", "api_base": server.url, "api_key": "none"}
+            await litellm.acompletion(messages=[{"role": "user", "content": text}], **where)
             (place,) = phases_on_wire(server.calls[-1], ANSWER, MODEL)
             print(f"{name}: {place.text} at token {place.index}, phase {place.phase}")
 

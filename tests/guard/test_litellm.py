@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from phaseguard import PhaseGuard
 from phaseguard.testing import ScriptedEngine, Server, assert_phases
@@ -28,8 +31,8 @@ TOOL = {"type": "function", "function": {"name": "open", "parameters": {"type": 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]  # warnings of theirs
 
 
-@pytest.fixture
-def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
+@pytest_asyncio.fixture
+async def litellm(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     monkeypatch.setenv(
         "TIKTOKEN_CACHE_DIR", os.environ.get("TIKTOKEN_CACHE_DIR", "")
@@ -40,7 +43,12 @@ def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     monkeypatch.setattr(litellm, "callbacks", [example.PhaseGuardHook(PhaseGuard(MODEL, strong={3}))])
-    return litellm
+    yield litellm
+    for client in litellm.in_memory_llm_clients_cache.cache_dict.values():
+        closed = client.close()  # it keeps its clients, and a server that stops would find them open
+        if inspect.isawaitable(closed):
+            await closed
+    litellm.in_memory_llm_clients_cache.flush_cache()
 
 
 @pytest.mark.parametrize("options", [{}, {"stream": True}, {"tools": [TOOL]}])
@@ -74,7 +82,8 @@ def test_the_synchronous_call_is_not_hooked(litellm: Any) -> None:
         assert server.calls[0].texts == (MESSAGES[0]["content"],)
 
 
-def test_the_example_runs() -> None:
+def test_the_example_is_short_and_runs() -> None:
+    assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) <= 60
     done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=True)
     assert "as it is: PROVOCATIVE-8417 at token 2844, phase 0" in done.stdout
     assert "phaseguard: PROVOCATIVE-8417 at token 2841, phase 1" in done.stdout
