@@ -204,7 +204,7 @@ def ensemble_llm(
     options = {"layouts": layouts, **options}
     calls_tools = isinstance(llm, FunctionCallingLLM)
     made = (PhaseGuardEnsembleFunctionCallingLLM if calls_tools else PhaseGuardEnsembleLLM)(
-        llm, guard, options=options
+        llm=llm, guard=guard, options=options
     )
     made._ensemble(str)  # options that cannot be used are told of now
     return made
@@ -258,7 +258,7 @@ def _used(replies: Sequence[Answer]) -> dict[str, int]:
 
 def _with_usage(raw: Any, used: Mapping[str, int]) -> Any:
     usage = getattr(raw, "usage", None)
-    if not used or not hasattr(usage, "model_copy"):
+    if not used or usage is None or not hasattr(usage, "model_copy"):
         return raw
     return raw.model_copy(update={"usage": usage.model_copy(update=dict(used))})
 

@@ -51,7 +51,7 @@ class Guarded:
 
     def __init__(self, llm: LLM, guard: PhaseGuard, **kwargs: Any) -> None:
         own = {name: getattr(llm, name) for name in _OF_THE_LLM}
-        super().__init__(**{**own, **kwargs, "llm": llm, "guard": guard})  # type: ignore[call-arg]
+        super().__init__(**{**own, **kwargs, "llm": llm, "guard": guard})
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -185,5 +185,5 @@ def guard_llm(llm: LLM, guard: PhaseGuard) -> LLM:
 
         return guarded_copy(llm, guard)
     if isinstance(llm, FunctionCallingLLM):
-        return PhaseGuardFunctionCallingLLM(llm, guard)
-    return PhaseGuardLLM(llm, guard)
+        return PhaseGuardFunctionCallingLLM(llm=llm, guard=guard)
+    return PhaseGuardLLM(llm=llm, guard=guard)
