@@ -50,7 +50,7 @@ def main() -> None:
         for name, (way, postprocessors) in ways.items():
             engine = index.as_query_engine(llm=way, similarity_top_k=5, node_postprocessors=postprocessors)
             engine.query(QUERY)
-            for place in phases_on_wire(server.calls[-1], 'ImportError', MODEL):
+            for place in phases_on_wire(server.calls[-1], "ImportError", MODEL):
                 print(f"{name}: {place.text} at token {place.index}, phase {place.phase}")
 
 
