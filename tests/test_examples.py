@@ -25,6 +25,7 @@ SAYS = {
     ),
     "batch.py": ("row 2: PROVOCATIVE-8417: phase 0 -> 1, verified: True", "row 3: key_passages[0] does not"),
     "openai_client.py": ("received at token 2840, phase 0\nafter", "received at token 2841, phase 1"),
+    "calibrate_and_align.py": ("effect: By margin, period 4", "prefix_offset 5", "aligned: 14"),
     "find_by_question.py": ("PROVOCATIVE-8417 (identifier): phase 0 -> 1", "verified: True"),
 }
 
