@@ -15,7 +15,7 @@ from phaseguard.batch.columns import count_rows, passed_on, read_column
 from phaseguard.errors import InputError, PhaseGuardError, did_you_mean
 from phaseguard.normalize import Level, normalize
 from phaseguard.profiles import PhaseProfile, load_profile
-from phaseguard.tokens import TokenizerLike
+from phaseguard.tokens import TokenizerLike, load_tokenizer
 
 PREFIX = "phaseguard_"
 DEFAULT_REPORTS = ("verified", "tokens_added", "warnings")
@@ -165,6 +165,17 @@ class BatchAligner:
         setting = self._setting(self.tokenizer)
         if self._loaded.has_phases:
             _ = setting.renderer, setting.alphabets
+
+    def warm_up(self) -> None:
+        """Load the tokenizer with its fast reader now, in a process that will read a million characters.
+
+        Raises:
+            TokenizerError, MissingExtraError: when it cannot be loaded.
+
+        >>> BatchAligner(profile="llama-3").warm_up()  # without phases nothing is loaded
+        """
+        if self._loaded.has_phases:
+            load_tokenizer(self.tokenizer or self._loaded.tokenizer, fast=True)
 
     def unaligned(self, prompt: Any, error: str) -> dict[str, Any]:
         """The new columns' values for a row that could not be aligned."""

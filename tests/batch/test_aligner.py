@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phaseguard import PhaseGuardError, align_prompt, load_profile
+from phaseguard import PhaseGuardError, align_prompt, load_profile, load_tokenizer
 from phaseguard.batch import BatchAligner, align_batch
 from phaseguard.errors import InputError, ProfileError, TokenizerError
 from tests.align.helpers import PARAGRAPHS
@@ -39,6 +39,11 @@ def one_by_one(prompts, keys, **options):
 def as_rows(done):
     names = ("aligned_prompt", "phaseguard_error", *(f"phaseguard_{name}" for name in EVERYTHING))
     return list(zip(*(done[name] for name in names), strict=True))
+
+
+def test_warm_up_loads_the_fast_reader_once():
+    BatchAligner(profile=V41).warm_up()
+    assert load_tokenizer("deepseek-v4").reader == "fastokens"
 
 
 texts = st.lists(

@@ -157,6 +157,19 @@ def test_rows_keep_their_order_whatever_the_jobs(tmp_path, out, jobs):
     assert steps == [(SHARD_ROWS * n, 5 * SHARD_ROWS) for n in range(6)]
 
 
+@pytest.mark.parametrize("much", [False, True])
+def test_the_fast_reader_is_loaded_at_once_where_there_is_much_to_read(tmp_path, out, monkeypatch, much):
+    loaded = []
+
+    def warm_up(aligner):
+        loaded.append(aligner)
+
+    monkeypatch.setattr(BatchAligner, "warm_up", warm_up)
+    monkeypatch.setattr("phaseguard.batch.files._MUCH", 10 if much else 1000)
+    align_file(write_rows(tmp_path / "in.jsonl", many(3)), out, QUICK)
+    assert loaded == [QUICK] * much
+
+
 # resume
 
 
