@@ -3,7 +3,7 @@
     python tests/bench/bench_batch.py [ROWS]
 
 Rows are RAG prompts of about 1,200 characters, one key passage each. Prints rows a second, medians of runs in
-turn. ``phaseguard batch`` is timed as a whole: each of its processes starts and loads its reader, two to three
+turn. ``phaseguard batch`` is timed as a whole: each process starts and loads its reader, two to three
 seconds, which is the price of the second one on small files.
 """
 
