@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from phaseguard.cli_calibrate_run import Options, run_calibrate, run_revalidate
+from phaseguard.cli_calibrate_run import run_calibrate, run_revalidate
+from phaseguard.cli_calibrate_target import Options
 from phaseguard.cli_calibrate_weights import weights_command
 
 FOUND = 1
@@ -21,6 +22,10 @@ def calibrate(
     model: Annotated[str | None, typer.Option(help="The model, as the endpoint calls it.")] = None,
     lab: Annotated[
         str | None, typer.Option(help="An on-device model or scheme instead, such as csa4.", metavar="SCHEME")
+    ] = None,
+    hf: Annotated[
+        str | None,
+        typer.Option(help="A local transformers model instead: a folder, or a .gguf file.", metavar="PATH"),
     ] = None,
     completions: Annotated[
         bool, typer.Option("--completions", help="Legacy completions: the prompt is continued as it is.")

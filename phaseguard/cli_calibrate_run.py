@@ -5,65 +5,19 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from phaseguard.cli_calibrate_target import Options, target_of
 from phaseguard.cli_print import print_json, print_rich, print_status
 from phaseguard.cli_progress import Steps
 from phaseguard.errors import InputError
 
 if TYPE_CHECKING:
-    from phaseguard.calibrate import Endpoint, Language, Plan, Prices
-    from phaseguard.profiles import PhaseProfile
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options of ``phaseguard calibrate``, as given."""
-
-    base_url: str | None
-    model: str | None
-    lab: str | None
-    completions: bool
-    reasoning: str | None
-    context: int
-    filler: str
-    records: str | None
-    answer_tokens: list[int] | None
-    profile: str | None
-    tokenizer: str | None
-    chat: str | None
-    items: int | None
-    max_calls: int | None
-    budget: float | None
-    price_input: float | None
-    price_output: float | None
-    periods: str
-    controls: bool
-    results: str | None
-    name: str | None
-    out: str | None
-    report: str | None
-    plot: str | None
-    weights: str | None
-    revalidate: str | None
-    provider: str | None
-    api_key_env: str | None
-    concurrency: int
-    timeout: float
-    seed: int
-    yes: bool
-    as_json: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    endpoint: Endpoint
-    profile: PhaseProfile
-    language: Language
+    from phaseguard.calibrate import Plan, Prices
 
 
 def run_calibrate(options: Options) -> bool:
@@ -83,7 +37,7 @@ def run_calibrate(options: Options) -> bool:
 
         check_figure(options.plot)
     with ExitStack() as stack:
-        target = _target(options, stack)
+        target = target_of(options, stack)
         name = options.name or target.profile.name
         found = calibrate(
             target.endpoint,
@@ -139,7 +93,7 @@ def run_revalidate(options: Options, profile: str) -> bool:
 
     known = load_profile(profile)
     with ExitStack() as stack:
-        target = _target(options, stack, known)
+        target = target_of(options, stack, known)
         found = revalidate(
             target.endpoint,
             known,
@@ -155,54 +109,6 @@ def run_revalidate(options: Options, profile: str) -> bool:
     else:
         print_rich(*render_revalidation(told))
     return found.verdict == "holds"
-
-
-def _target(options: Options, stack: ExitStack, known: PhaseProfile | None = None) -> _Target:
-    """Who is asked, how requests are read, and what is asked."""
-    fresh = options.seed + (known is not None)  # other texts than those that the profile was measured on
-    if options.lab is not None:
-        from phaseguard.calibrate import LabEndpoint, LabLanguage, lab_profile  # noqa: PLC0415
-        from phaseguard.lab.manifest import leading_name  # noqa: PLC0415
-        from phaseguard.lab.spec import SCHEMES  # noqa: PLC0415
-
-        model = leading_name(SCHEMES[options.lab], "ask") if options.lab in SCHEMES else options.lab
-        return _Target(LabEndpoint(model), known or lab_profile(model), LabLanguage.of(model, seed=fresh))
-    from phaseguard.calibrate import OpenAIEndpoint, PassageFacts, StandardLanguage  # noqa: PLC0415
-    from phaseguard.calibrate.settings import base_profile  # noqa: PLC0415
-
-    if options.base_url is None or options.model is None:
-        raise InputError("Give --base-url and --model, or --lab for an on-device model.")
-    base = base_profile(
-        options.model,
-        profile=known or options.profile,
-        tokenizer=options.tokenizer,
-        chat=options.chat,
-        reasoning=options.reasoning,
-        completions=options.completions,
-    )
-    language = StandardLanguage(
-        base,
-        context=options.context,
-        completions=options.completions,
-        filler=options.filler,  # type: ignore[arg-type]
-        answer_tokens_of=tuple(options.answer_tokens or _shapes(known)),
-        facts=None if options.records is None else PassageFacts.read(options.records),
-        seed=fresh,
-    )
-    endpoint = OpenAIEndpoint(
-        options.base_url,
-        options.model,
-        completions=options.completions,
-        key_env=options.api_key_env,
-        concurrency=options.concurrency,
-        timeout=options.timeout,
-        provider=options.provider,
-    )
-    return _Target(stack.enter_context(endpoint), base, language)
-
-
-def _shapes(known: PhaseProfile | None) -> tuple[int, ...]:
-    return tuple(map(int, known.strengths)) if known is not None and known.strengths else (2,)
 
 
 def _prices(options: Options) -> Prices | None:

@@ -158,7 +158,10 @@ def test_restart_throws_shards_of_another_run_away(run, source, out):
     [
         (("missing.jsonl", "out.jsonl"), "missing.jsonl cannot be read"),
         (("{in}", "{in}"), "is the input"),
-        (("{in}", "{out}", "--key-field", "keys"), "no field 'keys'. Known names: key_passages, prompt, q. Name"),
+        (
+            ("{in}", "{out}", "--key-field", "keys"),
+            "no field 'keys'. Known names: key_passages, prompt, q. Name",
+        ),
         (("{in}", "{out}", "--fields", "verifed"), "Did you mean 'verified'?"),
         (("{in}", "{out}", "-p", "deepseek-v4-flsh"), "Did you mean"),
         (("{in}", "{out}", "--jobs", "0"), "--jobs"),

@@ -110,7 +110,6 @@ def test_a_planted_effect_of_period_2_is_found_in_english_by_chat_with_reasoning
         body = server.calls[0].body
     assert (found.judgement.verdict, found.judgement.period) == ("effect", 2)
     assert found.check.prefix_offset == 2
-    assert found.strong == (0,) or found.strong == (1,)
     # the engine knows nothing of its two hidden tokens, so phases agree only as they are even
     assert found.strong == (1,)
     assert body["thinking"] == {"type": "enabled"}
@@ -127,9 +126,14 @@ def test_every_prompt_is_asked_once_in_random_order() -> None:
     ):
         language = LabLanguage.of("chunk4-s0")
         calibrate(
-            endpoint, lab_profile("chunk4-s0"), language=language, save=False, controls=True, items=9,
+            endpoint,
+            lab_profile("chunk4-s0"),
+            language=language,
+            save=False,
+            controls=True,
+            items=9,
             periods=(2, 4),
-        )  # fmt: skip
+        )
         asked = prompts(server)
     assert max(Counter(asked).values()) == 1
     lengths = [len(text) for text in asked[4:16]]
@@ -150,9 +154,12 @@ def test_a_profile_is_saved_and_used_from_then_on(monkeypatch, tmp_path) -> None
     language = LabLanguage.of("chunk4-s0", seed=5)
     item = language.draw(0, "records")
     out = align_prompt(
-        item.text, key_passages=[item.record.of(item.text)], answer=item.expected, profile="My-lab",
+        item.text,
+        key_passages=[item.record.of(item.text)],
+        answer=item.expected,
+        profile="My-lab",
         tokenizer=language.tokenizer,
-    )  # fmt: skip
+    )
     assert out.report.passages[0].spans[0].phase_after in found.strong
     assert out.report.provenance.kind == "measured"
 
@@ -225,9 +232,14 @@ def test_a_finished_run_is_not_asked_again(tmp_path) -> None:
     lines = path.read_text()
     with Server(LabEngine("chunk4-s0")) as server, OpenAIEndpoint(server.url, MODEL) as endpoint:
         again = calibrate(
-            endpoint, lab_profile("chunk4-s0"), language=LabLanguage.of("chunk4-s0"), results=path, save=False,
-            controls=False, **FEW,
-        )  # fmt: skip
+            endpoint,
+            lab_profile("chunk4-s0"),
+            language=LabLanguage.of("chunk4-s0"),
+            results=path,
+            save=False,
+            controls=False,
+            **FEW,
+        )
         assert not server.calls
     assert path.read_text() == lines
     assert again.judgement == first.judgement
@@ -248,8 +260,8 @@ import sys
 from phaseguard.calibrate import LabLanguage, OpenAIEndpoint, calibrate, lab_profile
 url, path = sys.argv[1:]
 with OpenAIEndpoint(url, "test-model", concurrency=2) as endpoint:
-    calibrate(endpoint, lab_profile("chunk4-s0"), language=LabLanguage.of("chunk4-s0"), results=path, save=False,
-              controls=False, items=12, periods=range(2, 9))
+    calibrate(endpoint, lab_profile("chunk4-s0"), language=LabLanguage.of("chunk4-s0"), results=path,
+              save=False, controls=False, items=12, periods=range(2, 9))
 """
 
 
@@ -269,9 +281,14 @@ def test_a_killed_run_goes_on_without_asking_twice(tmp_path) -> None:
         before = len(server.calls)
         with OpenAIEndpoint(server.url, MODEL) as endpoint:
             found = calibrate(
-                endpoint, lab_profile("chunk4-s0"), language=LabLanguage.of("chunk4-s0"), results=path, save=False,
-                controls=False, **FEW,
-            )  # fmt: skip
+                endpoint,
+                lab_profile("chunk4-s0"),
+                language=LabLanguage.of("chunk4-s0"),
+                results=path,
+                save=False,
+                controls=False,
+                **FEW,
+            )
         later = prompts_of(server.calls[before:])
     assert found.spent.resumed == len(kept)
     assert len(later) == found.spent.calls - len(kept)  # what was kept is not asked again
@@ -381,9 +398,14 @@ def test_the_gap_closes_with_the_profile_that_was_found() -> None:
 
     def prompt(case, **more) -> str:
         return align_prompt(
-            case.prompt, key_passages=[case.record], answer=case.answer_text, profile=found.profile, isolate=False,
-            tokenizer=language.tokenizer, **more,
-        ).prompt  # fmt: skip
+            case.prompt,
+            key_passages=[case.record],
+            answer=case.answer_text,
+            profile=found.profile,
+            isolate=False,
+            tokenizer=language.tokenizer,
+            **more,
+        ).prompt
 
     with Server(LabEngine(model, prefix=2)) as server, OpenAIEndpoint(server.url, MODEL) as endpoint:
         from phaseguard.calibrate import Question

@@ -15,7 +15,7 @@ from phaseguard.chat import load_renderer
 from phaseguard.errors import InputError
 from phaseguard.testing import Completion, Fault, LabEngine, ScriptedEngine, Server
 
-SECRET = "sk-very-secret-17"  # noqa: S105
+SECRET = "sk-very-secret-17"
 ASKED = [Question(number, f"Question {number}?", 4) for number in range(6)]
 
 
@@ -132,7 +132,10 @@ def test_a_server_that_repeats_the_key_does_not_get_it_shown() -> None:
         url = server.url.replace("//", "//user:hush@")
         with OpenAIEndpoint(url, "test-model") as endpoint:
             (outcome,) = endpoint.ask(ASKED[:1])
-    assert outcome.error == "The endpoint refuses the request: The key (hidden) of user:(hidden) may not do this."
+    assert (
+        outcome.error
+        == "The endpoint refuses the request: The key (hidden) of user:(hidden) may not do this."
+    )
 
 
 def test_an_unset_key_is_said(monkeypatch) -> None:

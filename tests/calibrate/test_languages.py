@@ -49,7 +49,9 @@ def test_spans_are_what_they_say(language) -> None:
             item = language.draw(number, probe)
             record = item.record.of(item.text)
             assert item.text.count(record) == 1
-            assert item.record.start <= item.key.start < item.answer.start < item.answer.end <= item.record.end
+            assert (
+                item.record.start <= item.key.start < item.answer.start < item.answer.end <= item.record.end
+            )
             assert record.count(item.expected) == 1
             assert language.right(item.expected, item)
             assert not language.right("nothing", item)

@@ -1,0 +1,152 @@
+"""What ``phaseguard calibrate`` asks: options as given, the endpoint, how its requests are read, the texts."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from phaseguard.errors import InputError
+
+if TYPE_CHECKING:
+    from phaseguard.calibrate import Endpoint, Language
+    from phaseguard.profiles import PhaseProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of ``phaseguard calibrate``, as given."""
+
+    base_url: str | None
+    model: str | None
+    lab: str | None
+    hf: str | None
+    completions: bool
+    reasoning: str | None
+    context: int
+    filler: str
+    records: str | None
+    answer_tokens: list[int] | None
+    profile: str | None
+    tokenizer: str | None
+    chat: str | None
+    items: int | None
+    max_calls: int | None
+    budget: float | None
+    price_input: float | None
+    price_output: float | None
+    periods: str
+    controls: bool
+    results: str | None
+    name: str | None
+    out: str | None
+    report: str | None
+    plot: str | None
+    weights: str | None
+    revalidate: str | None
+    provider: str | None
+    api_key_env: str | None
+    concurrency: int
+    timeout: float
+    seed: int
+    yes: bool
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who is asked, how requests are read, and what is asked."""
+
+    endpoint: Endpoint
+    profile: PhaseProfile
+    language: Language
+
+
+def target_of(options: Options, stack: ExitStack, known: PhaseProfile | None = None) -> Target:
+    """The target that options name; ``known`` is the profile that is tried again.
+
+    Raises:
+        InputError: when they name none, or cannot be used together.
+    """
+    fresh = options.seed + (known is not None)  # other texts than those that the profile was measured on
+    if options.lab is not None:
+        from phaseguard.calibrate import LabEndpoint, LabLanguage, lab_profile  # noqa: PLC0415
+        from phaseguard.lab.manifest import leading_name  # noqa: PLC0415
+        from phaseguard.lab.spec import SCHEMES  # noqa: PLC0415
+
+        model = leading_name(SCHEMES[options.lab], "ask") if options.lab in SCHEMES else options.lab
+        return Target(LabEndpoint(model), known or lab_profile(model), LabLanguage.of(model, seed=fresh))
+    if options.hf is not None:
+        return _local(options, options.hf, known, fresh)
+    from phaseguard.calibrate import OpenAIEndpoint, PassageFacts, StandardLanguage  # noqa: PLC0415
+    from phaseguard.calibrate.settings import base_profile  # noqa: PLC0415
+
+    if options.base_url is None or options.model is None:
+        raise InputError(
+            "Give --base-url and --model, --hf for a local model, or --lab for an on-device one."
+        )
+    base = base_profile(
+        options.model,
+        profile=known or options.profile,
+        tokenizer=options.tokenizer,
+        chat=options.chat,
+        reasoning=options.reasoning,
+        completions=options.completions,
+    )
+    language = StandardLanguage(
+        base,
+        context=options.context,
+        completions=options.completions,
+        filler=options.filler,  # type: ignore[arg-type]
+        answer_tokens_of=tuple(options.answer_tokens or _shapes(known)),
+        facts=None if options.records is None else PassageFacts.read(options.records),
+        seed=fresh,
+    )
+    endpoint = OpenAIEndpoint(
+        options.base_url,
+        options.model,
+        completions=options.completions,
+        key_env=options.api_key_env,
+        concurrency=options.concurrency,
+        timeout=options.timeout,
+        provider=options.provider,
+    )
+    return Target(stack.enter_context(endpoint), base, language)
+
+
+def _local(options: Options, path: str, known: PhaseProfile | None, seed: int) -> Target:
+    """A local model continues prompts as they are, or chats by its template; numbers are its choices."""
+    from phaseguard.calibrate import PassageFacts, StandardLanguage  # noqa: PLC0415
+    from phaseguard.calibrate.local import LocalEndpoint, numbers  # noqa: PLC0415
+    from phaseguard.calibrate.settings import base_profile  # noqa: PLC0415
+
+    chat = options.chat or "plain"
+    endpoint = LocalEndpoint.load(
+        path,
+        tokenizer=options.tokenizer,
+        chat=chat,
+        candidates=numbers if options.records is None else None,
+        **({} if options.model is None else {"name": options.model}),
+    )
+    base = base_profile(
+        endpoint.model,
+        profile=known or options.profile,
+        tokenizer=options.tokenizer or path,
+        chat=chat,
+        completions=endpoint.completions,
+    )
+    language = StandardLanguage(
+        base,
+        context=options.context,
+        completions=endpoint.completions,
+        filler=options.filler,  # type: ignore[arg-type]
+        answer_tokens_of=tuple(options.answer_tokens or _shapes(known)),
+        facts=None if options.records is None else PassageFacts.read(options.records),
+        seed=seed,
+        tokenizer=endpoint.tokenizer,
+    )
+    return Target(endpoint, base, language)
+
+
+def _shapes(known: PhaseProfile | None) -> tuple[int, ...]:
+    return tuple(map(int, known.strengths)) if known is not None and known.strengths else (2,)
