@@ -1,4 +1,4 @@
-"""What ``phaseguard calibrate`` asks: options as given, the endpoint, how its requests are read, the texts."""
+"""What ``phaseguard calibrate`` asks: the options, the endpoint, how its requests are read, the texts."""
 
 from __future__ import annotations
 
