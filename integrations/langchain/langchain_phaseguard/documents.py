@@ -78,8 +78,8 @@ class PhaseGuardDocumentCompressor(BaseDocumentCompressor):
     """Normalizes and marks documents; for ``ContextualCompressionRetriever`` and pipelines. Drops none.
 
     >>> compressor = PhaseGuardDocumentCompressor(guard=PhaseGuard())
-    >>> [d.page_content for d in compressor.compress_documents([Document("A-17   ")], "code?")]
-    ['A-17']
+    >>> [d.page_content for d in compressor.compress_documents([Document("Use A-17.   ")], "code?")]
+    ['Use A-17.']
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -110,8 +110,8 @@ class PhaseGuardDocumentTransformer(BaseDocumentTransformer):
     Where documents are indexed, no request is under way: give ``top=0``, which marks none.
 
     >>> transformer = PhaseGuardDocumentTransformer(PhaseGuard(), top=0)
-    >>> [d.page_content for d in transformer.transform_documents([Document("A-17   ")])]
-    ['A-17']
+    >>> [d.page_content for d in transformer.transform_documents([Document("Use A-17.   ")])]
+    ['Use A-17.']
     """
 
     def __init__(self, guard: PhaseGuard, *, top: int | None = None, lock: StuffPrompt | None = None) -> None:
