@@ -134,9 +134,12 @@ def strengths_by_shape(answers: Sequence[Answered], period: int) -> dict[str, tu
 
 
 def strong_phases(answers: Sequence[Answered], period: int) -> tuple[int, ...]:
-    """Phases of the answer that hold the best one, of all shapes, with fewer than a period of pads."""
+    """Phases of the answer that hold the best one, of all shapes, with fewer than a period of pads.
+
+    By right and wrong answers alone: aligning is after these, and mean margins rank phases otherwise.
+    """
     seen = observed(tuple(answer for answer in answers if answer.shift < period))
-    return compare_paired(seen.right, seen.positions, seen.items, period, margins=seen.margins).strong
+    return compare_paired(seen.right, seen.positions, seen.items, period).strong
 
 
 def depths_of(answers: Sequence[Answered], depths: int = DEPTHS) -> tuple[Accuracy, ...]:

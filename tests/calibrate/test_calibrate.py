@@ -384,7 +384,7 @@ def test_strides_and_strong_phases_over_http(model, period, strong, weak, items)
 
 @pytest.mark.slow
 def test_full_attention_has_no_effect_over_http() -> None:
-    found = over_http("full-s0", LabEngine("full-s0", wrong=0.05), items=60)
+    found = over_http("full-s0", LabEngine("full-s0", wrong=0.05), items=80)
     assert found.judgement.verdict == "no effect"
     assert found.judgement.excluded < 20
 
