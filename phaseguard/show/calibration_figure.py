@@ -31,7 +31,8 @@ def save_calibration(found: Mapping[str, Any], path: str) -> None:
         [one["mean"] - one["low"] for one in judgement["phases"]],
         [one["high"] - one["mean"] for one in judgement["phases"]],
     ]
-    colours = ["C2" if phase in judgement["strong"] else "C0" for phase in range(len(means))]
+    strong = judgement["strong"] if judgement["anchor"] == "key" else found["strong"]
+    colours = ["C2" if phase in strong else "C0" for phase in range(len(means))]
     phases.bar(range(len(means)), means, yerr=ends, color=colours, capsize=4)
     phases.set(xlabel="phase", ylabel="accuracy [95% interval]", ylim=(0, 1), xticks=range(len(means)))
     tests = judgement["scan"]["tests"]

@@ -70,7 +70,8 @@ def _next(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _sections(found: Mapping[str, Any]) -> Iterator[str]:
     judgement = found["judgement"]
-    strong = set(judgement["strong"])
+    # the answer's phases are called strong by right answers alone, as in the profile
+    strong = set(judgement["strong"] if judgement["anchor"] == "key" else found["strong"])
     of = {"key": "the key", "answer": "the answer"}.get(
         judgement["anchor"], "the answer (or the key: not told apart)"
     )
