@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from phaseguard.errors import InputError
 
 if TYPE_CHECKING:
-    from phaseguard.calibrate import Endpoint, Language
+    from phaseguard.calibrate import Endpoint, Language, StandardLanguage
     from phaseguard.profiles import PhaseProfile
+    from phaseguard.tokens import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,45 +79,42 @@ def target_of(options: Options, stack: ExitStack, known: PhaseProfile | None = N
         return Target(LabEndpoint(model), known or lab_profile(model), LabLanguage.of(model, seed=fresh))
     if options.hf is not None:
         return _local(options, options.hf, known, fresh)
-    from phaseguard.calibrate import OpenAIEndpoint, PassageFacts, StandardLanguage  # noqa: PLC0415
-    from phaseguard.calibrate.settings import base_profile  # noqa: PLC0415
-
     if options.base_url is None or options.model is None:
         raise InputError(
             "Give --base-url and --model, --hf for a local model, or --lab for an on-device one."
         )
+    return _remote(options, options.base_url, options.model, stack, known, fresh)
+
+
+def _remote(
+    options: Options, base_url: str, model: str, stack: ExitStack, known: PhaseProfile | None, seed: int
+) -> Target:
+    from phaseguard.calibrate import OpenAIEndpoint  # noqa: PLC0415
+    from phaseguard.calibrate.settings import base_profile  # noqa: PLC0415
+
     base = base_profile(
-        options.model,
+        model,
         profile=known or options.profile,
         tokenizer=options.tokenizer,
         chat=options.chat,
         reasoning=options.reasoning,
         completions=options.completions,
     )
-    language = StandardLanguage(
-        base,
-        context=options.context,
-        completions=options.completions,
-        filler=options.filler,  # type: ignore[arg-type]
-        answer_tokens_of=tuple(options.answer_tokens or _shapes(known)),
-        facts=None if options.records is None else PassageFacts.read(options.records),
-        seed=fresh,
-    )
     endpoint = OpenAIEndpoint(
-        options.base_url,
-        options.model,
+        base_url,
+        model,
         completions=options.completions,
         key_env=options.api_key_env,
         concurrency=options.concurrency,
         timeout=options.timeout,
         provider=options.provider,
     )
+    language = _texts(options, base, known, seed, completions=options.completions)
     return Target(stack.enter_context(endpoint), base, language)
 
 
 def _local(options: Options, path: str, known: PhaseProfile | None, seed: int) -> Target:
     """A local model continues prompts as they are, or chats by its template; numbers are its choices."""
-    from phaseguard.calibrate import PassageFacts, StandardLanguage  # noqa: PLC0415
     from phaseguard.calibrate.local import LocalEndpoint, numbers  # noqa: PLC0415
     from phaseguard.calibrate.settings import base_profile  # noqa: PLC0415
 
@@ -135,18 +133,31 @@ def _local(options: Options, path: str, known: PhaseProfile | None, seed: int) -
         chat=chat,
         completions=endpoint.completions,
     )
-    language = StandardLanguage(
-        base,
-        context=options.context,
-        completions=endpoint.completions,
-        filler=options.filler,  # type: ignore[arg-type]
-        answer_tokens_of=tuple(options.answer_tokens or _shapes(known)),
-        facts=None if options.records is None else PassageFacts.read(options.records),
-        seed=seed,
-        tokenizer=endpoint.tokenizer,
+    language = _texts(
+        options, base, known, seed, completions=endpoint.completions, tokenizer=endpoint.tokenizer
     )
     return Target(endpoint, base, language)
 
 
-def _shapes(known: PhaseProfile | None) -> tuple[int, ...]:
-    return tuple(map(int, known.strengths)) if known is not None and known.strengths else (2,)
+def _texts(
+    options: Options,
+    base: PhaseProfile,
+    known: PhaseProfile | None,
+    seed: int,
+    *,
+    completions: bool,
+    tokenizer: Tokenizer | None = None,
+) -> StandardLanguage:
+    from phaseguard.calibrate import PassageFacts, StandardLanguage  # noqa: PLC0415
+
+    shapes = tuple(map(int, known.strengths)) if known is not None and known.strengths else (2,)
+    return StandardLanguage(
+        base,
+        context=options.context,
+        completions=completions,
+        filler=options.filler,  # type: ignore[arg-type]
+        answer_tokens_of=tuple(options.answer_tokens or shapes),
+        facts=None if options.records is None else PassageFacts.read(options.records),
+        seed=seed,
+        tokenizer=tokenizer,
+    )
