@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from phaseguard.align.request import encode_request
 from phaseguard.calibrate.endpoint import Outcome, Question, Reply, TokenChoice
+from phaseguard.calibrate.local_files import load_files
+from phaseguard.calibrate.pooled import Pooling, pooled_cache
 from phaseguard.calibrate.shared_prefix import Ids, Reader, State, same_lengths, torch
 from phaseguard.chat import Renderer, load_renderer
-from phaseguard.errors import InputError, MissingExtraError
+from phaseguard.errors import InputError, TokenizerError
 from phaseguard.tokens import Tokenizer, TokenizerLike, load_tokenizer
 
 BLOCK = 256  # questions that are put into an order together
@@ -79,10 +81,10 @@ class LocalEndpoint:
         self.model = name or str(getattr(model.config, "_name_or_path", "") or type(model).__name__)
         self._renderer = load_renderer(chat)
         self.completions = self._renderer.name == "plain"
-        self._model, self._candidates, self._top = model.eval(), candidates, top
+        self._candidates, self._top = candidates, top
         self._prefix = np.array(prefix, np.int64).reshape(-1)
         self._batch, self._batch_tokens = batch, batch_tokens
-        self._reader = Reader(model)
+        self._reader = Reader(model.eval())
         self._spell = lru_cache(maxsize=1 << 16)(lambda token: self.tokenizer.decode([token]))
 
     @classmethod
@@ -108,16 +110,23 @@ class LocalEndpoint:
             InputError: when there is no model, or transformers cannot read it.
             MissingExtraError: when a package is missing that reads the file.
         """
-        file = Path(path).expanduser()
-        if not file.exists():
-            raise InputError(f"There is no model {file}: give a folder with config.json, or a .gguf file.")
-        if file.is_file() and file.suffix != ".gguf":
-            raise InputError(f"{file} is no .gguf file: give one, or the folder that holds config.json.")
-        folder, given = (file, {}) if file.is_dir() else (file.parent, {"gguf_file": file.name})
-        model = _loaded("AutoModelForCausalLM", folder, **given, dtype=getattr(torch, dtype)).to(device)
-        if tokenizer is None:
-            tokenizer = folder if not given else _loaded("AutoTokenizer", folder, **given)
-        return cls(model, tokenizer, **{"name": file.name, **settings})
+        found = load_files(path, tokenizer=tokenizer, device=device, dtype=dtype)
+        return cls(found.model, found.tokenizer, **{"name": found.name, **settings})
+
+    def pooled(self, pooling: Pooling) -> Self:
+        """The same model, which now reads a pooled cache; the two share weights and may be asked in turn.
+
+        Its name tells the pooling, so that the results of both are kept apart.
+
+        Raises:
+            KernelError: for a model whose cache cannot be pooled; see
+                :func:`phaseguard.calibrate.pooled.pooled_cache`.
+        """
+        with pooled_cache(self._reader.model, pooling):
+            other = copy.copy(self)
+        other._reader = Reader(self._reader.model, pooling)
+        other.model = f"{self.model} ({pooling})"
+        return other
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Outcome]:
         """Ask in an order that shares most; a prompt beyond the model's context ends it."""
@@ -139,7 +148,14 @@ class LocalEndpoint:
     def _encode(self, prompt: str) -> Ids:
         rendered = self._renderer.render([{"role": "user", "content": prompt}], {})
         ids = encode_request(rendered, self.tokenizer).encoding.ids
-        return np.concatenate([self._prefix, ids.astype(np.int64)])
+        whole = np.concatenate([self._prefix, ids.astype(np.int64)])
+        known = self._reader.model.get_input_embeddings().weight.shape[0]
+        if len(whole) and not 0 <= whole.min() <= whole.max() < known:
+            raise TokenizerError(
+                f"Tokenizer {self.tokenizer.name!r} or the chat encoding has tokens beyond the {known} of "
+                f"{self.model}: give the model's own."
+            )
+        return whole
 
     def _too_long(self, tokens: int, asked: Sequence[Question]) -> str | None:
         most = self._context
@@ -150,7 +166,7 @@ class LocalEndpoint:
 
     @cached_property
     def _context(self) -> int | None:
-        return getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        return getattr(self._reader.model.config.get_text_config(), "max_position_embeddings", None)
 
     def _answer(self, asked: Sequence[Question], rows: Ids) -> list[Reply]:
         state = self._reader.read(rows)
@@ -196,9 +212,9 @@ class LocalEndpoint:
 
     @cached_property
     def _ends(self) -> frozenset[int]:
-        given = self._model.generation_config.eos_token_id
+        given = self._reader.model.generation_config.eos_token_id
         if given is None:
-            given = self._model.config.get_text_config().eos_token_id
+            given = self._reader.model.config.get_text_config().eos_token_id
         return frozenset(given if isinstance(given, list) else [] if given is None else [given])
 
     def _chosen(self, prompt: str, state: State, row: int, tokens: int, reused: int) -> Reply:
@@ -241,24 +257,3 @@ def numbers(prompt: str) -> tuple[str, ...]:
     for run in "".join(char if char.isascii() and char.isdigit() else " " for char in prompt).split():
         found[run] = None
     return tuple(found)
-
-
-def _loaded(kind: str, folder: Path, **given: Any) -> Any:
-    """What one of transformers' Auto classes makes of a folder."""
-    import transformers  # noqa: PLC0415
-
-    try:
-        return getattr(transformers, kind).from_pretrained(str(folder), local_files_only=True, **given)
-    except ImportError as error:
-        said = str(error).strip().partition("\n")[0]
-        raise MissingExtraError(f"{folder} needs a further package: {said}") from error
-    except Exception as error:
-        said = str(error).strip().partition("\n")[0]
-        if "accelerate" in said or ("gguf" in said and "install" in said):
-            raise MissingExtraError(
-                f"A .gguf file needs gguf and accelerate: pip install gguf accelerate. ({said})"
-            ) from error
-        raise InputError(
-            f"transformers cannot load a causal LM from {folder} ({type(error).__name__}: {said}). Give a "
-            "folder as save_pretrained writes it, or a .gguf file."
-        ) from error

@@ -20,7 +20,7 @@ try:
     import torch
     from torch import Tensor
     from torch.nn.functional import scaled_dot_product_attention
-    from transformers import AttentionInterface
+    from transformers import AttentionInterface, AttentionMaskInterface
 except ImportError as error:
     raise MissingExtraError(
         "Pooling a model's cache needs transformers and torch: pip install 'phaseguard[transformers,torch]'."
@@ -78,7 +78,8 @@ class _Bound:
 def pooled_cache(model: Any, pooling: Pooling) -> Iterator[Any]:
     """Inside, the model reads a pooled cache; afterwards it is as before.
 
-    Batches have to be without padding. The cache still holds every token, so it can be cut and continued.
+    Batches have to be without padding. The cache still holds every token, so it can be cut and continued; one
+    that was filled outside, or with another pooling, holds what the layers made of other contexts.
 
     Args:
         model: a causal LM with one rotary embedding over all channels of a head, such as Llama or SmolLM2.
@@ -103,6 +104,7 @@ def pooled_cache(model: Any, pooling: Pooling) -> Iterator[Any]:
     angles = _angles(model, layers[0].head_dim)
     before = model.config._attn_implementation
     AttentionInterface.register(_NAME, _attend)
+    AttentionMaskInterface.register(_NAME, _no_padding)
     for number, layer in enumerate(layers):
         _bound[layer] = _Bound(pooling if number in chosen else Pooling(1, pooling.window), angles)
     try:
@@ -142,6 +144,12 @@ def _angles(model: Any, width: int) -> Tensor:
     return angles
 
 
+def _no_padding(*_: Any, attention_mask: Tensor | None = None, **__: Any) -> None:
+    """The mask that transformers asks for: none, since :func:`_attend` makes its own."""
+    if attention_mask is not None and not bool(attention_mask.all()):
+        raise KernelError("A pooled cache takes batches without padding: ask prompts of one length together.")
+
+
 def _attend(
     module: Any,
     query: Tensor,
@@ -153,30 +161,51 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Attention of the last Q of T tokens: query ``[B, H, Q, d]``, key and value ``[B, G, T, d]``."""
     if attention_mask is not None:
-        raise KernelError("A pooled cache takes batches without padding: leave out attention_mask.")
+        raise KernelError("A pooled cache makes its own mask: leave out attention_mask.")
     bound = _bound[module]
-    stride, window = bound.pooling.stride, bound.pooling.window
     tokens, asked = key.shape[-2], query.shape[-2]
-    at = torch.arange(tokens - asked, tokens, device=key.device)
-    if stride == 1 or tokens <= window:
-        mask = torch.arange(tokens, device=key.device) <= at[:, None]
+    if bound.pooling.stride == 1 or tokens <= bound.pooling.window:
+        at = torch.arange(tokens, device=key.device)
+        read = _Read(key, value, at <= at[tokens - asked :, None])
     else:
-        rotated = _turned_back(key, bound.angles, stride)
-        gates = -key.norm(dim=-1, keepdim=True) if bound.pooling.gate == "norm" else key.new_zeros(())
-        gates = gates.expand(*key.shape[:-1], 1)
-        first = max(0, (tokens - asked - window + 1) // stride) * stride  # all before is in entries
-        entries = chunk_gate(rotated, gates, stride=stride)
-        seen = visible(at - window, entries.shape[-2], stride)
-        mask = torch.zeros(asked, entries.shape[-2] + tokens - first, dtype=query.dtype, device=key.device)
-        raw = torch.arange(first, tokens, device=key.device)
-        replaced = seen.sum(-1, keepdim=True) * stride
-        weight = math.log(stride) if bound.pooling.weighted else 0.0
-        mask[:, : entries.shape[-2]] = torch.where(seen, weight, -math.inf)
-        mask[:, entries.shape[-2] :] = torch.where((raw >= replaced) & (raw <= at[:, None]), 0.0, -math.inf)
-        key = torch.cat([entries, key[..., first:, :]], dim=-2)
-        value = torch.cat([chunk_gate(value, gates, stride=stride), value[..., first:, :]], dim=-2)
-    out = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling, enable_gqa=True)
+        read = _pooled(key, value, asked, bound)
+    out = scaled_dot_product_attention(
+        query, read.key, read.value, attn_mask=read.mask, scale=scaling, enable_gqa=True
+    )
     return out.transpose(1, 2).contiguous(), None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """Keys and values that queries read, ``[B, G, N, d]``, and what is added to their scores, ``[Q, N]``."""
+
+    key: Tensor
+    value: Tensor
+    mask: Tensor
+
+
+def _pooled(key: Tensor, value: Tensor, asked: int, bound: _Bound) -> _Read:
+    """Entries of all complete chunks, then the raw tokens that at least one of the last ``asked`` reads."""
+    pooling, tokens = bound.pooling, key.shape[-2]
+    stride = pooling.stride
+    rotated = _turned_back(key, bound.angles, stride)
+    norm = key.norm(dim=-1, keepdim=True)
+    gates = -norm if pooling.gate == "norm" else torch.zeros_like(norm)
+    entries = chunk_gate(rotated, gates, stride=stride)
+    count = entries.shape[-2]
+    at = torch.arange(tokens - asked, tokens, device=key.device)
+    seen = visible(at - pooling.window, count, stride)
+    replaced = seen.sum(-1, keepdim=True) * stride
+    first = int(replaced[0])
+    raw = torch.arange(first, tokens, device=key.device)
+    mask = torch.full((asked, count + len(raw)), -math.inf, dtype=key.dtype, device=key.device)
+    mask[:, :count][seen] = math.log(stride) if pooling.weighted else 0.0
+    mask[:, count:][(raw >= replaced) & (raw <= at[:, None])] = 0.0
+    return _Read(
+        torch.cat([entries, key[..., first:, :]], dim=-2),
+        torch.cat([chunk_gate(value, gates, stride=stride), value[..., first:, :]], dim=-2),
+        mask,
+    )
 
 
 def _turned_back(key: Tensor, angles: Tensor, stride: int) -> Tensor:

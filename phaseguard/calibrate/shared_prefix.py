@@ -8,12 +8,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phaseguard.calibrate.pooled import Pooling, pooled_cache
 from phaseguard.errors import InputError, MissingExtraError
 
 try:
@@ -50,10 +52,11 @@ class Reader:
 
     Args:
         model: a causal LM in evaluation mode.
+        pooling: how its cache is pooled, or None.
     """
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    def __init__(self, model: Any, pooling: Pooling | None = None) -> None:
+        self.model, self._pooling = model, pooling
         known = inspect.signature(model.forward).parameters
         self._cache_name = "cache" if "cache" in known else "past_key_values"
         self._kept: tuple[Ids, Any] | None = None
@@ -98,15 +101,15 @@ class Reader:
                     cache.crop(shared - len(ids))
                 cache.batch_select_indices(torch.zeros(len(rows), dtype=torch.long))
                 return cache, shared
-        return DynamicCache(config=self._model.config), 0
+        return DynamicCache(config=self.model.config), 0
 
     @torch.inference_mode()
     def _forward(self, cache: Any, rows: Ids, keep: int) -> State:
-        tokens = torch.from_numpy(np.ascontiguousarray(rows, np.int64)).to(self._model.device)
-        logits: list[Tensor] = []
-        for part in torch.split(tokens, CHUNK, dim=1):
-            given = {self._cache_name: cache, "use_cache": True}
-            logits.append(self._model(input_ids=part, logits_to_keep=keep, **given).logits.float())
+        tokens = torch.from_numpy(np.ascontiguousarray(rows, np.int64)).to(self.model.device)
+        given = {self._cache_name: cache, "use_cache": True, "logits_to_keep": keep}
+        with nullcontext() if self._pooling is None else pooled_cache(self.model, self._pooling):
+            parts = torch.split(tokens, CHUNK, dim=1)
+            logits = [self.model(input_ids=part, **given).logits.float() for part in parts]
         return State(cache, torch.cat(logits, dim=1)[:, -keep:])
 
 
