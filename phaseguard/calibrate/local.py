@@ -113,6 +113,11 @@ class LocalEndpoint:
         found = load_files(path, tokenizer=tokenizer, device=device, dtype=dtype)
         return cls(found.model, found.tokenizer, **{"name": found.name, **settings})
 
+    @property
+    def lm(self) -> Any:
+        """The model itself."""
+        return self._reader.model
+
     def pooled(self, pooling: Pooling) -> Self:
         """The same model, which now reads a pooled cache; the two share weights and may be asked in turn.
 
@@ -122,9 +127,9 @@ class LocalEndpoint:
             KernelError: for a model whose cache cannot be pooled; see
                 :func:`phaseguard.calibrate.pooled.pooled_cache`.
         """
-        with pooled_cache(self._reader.model, pooling):
+        with pooled_cache(self.lm, pooling):
             other = copy.copy(self)
-        other._reader = Reader(self._reader.model, pooling)
+        other._reader = Reader(self.lm, pooling)
         other.model = f"{self.model} ({pooling})"
         return other
 
@@ -149,7 +154,7 @@ class LocalEndpoint:
         rendered = self._renderer.render([{"role": "user", "content": prompt}], {})
         ids = encode_request(rendered, self.tokenizer).encoding.ids
         whole = np.concatenate([self._prefix, ids.astype(np.int64)])
-        known = self._reader.model.get_input_embeddings().weight.shape[0]
+        known = self.lm.get_input_embeddings().weight.shape[0]
         if len(whole) and not 0 <= whole.min() <= whole.max() < known:
             raise TokenizerError(
                 f"Tokenizer {self.tokenizer.name!r} or the chat encoding has tokens beyond the {known} of "
@@ -166,7 +171,7 @@ class LocalEndpoint:
 
     @cached_property
     def _context(self) -> int | None:
-        return getattr(self._reader.model.config.get_text_config(), "max_position_embeddings", None)
+        return getattr(self.lm.config.get_text_config(), "max_position_embeddings", None)
 
     def _answer(self, asked: Sequence[Question], rows: Ids) -> list[Reply]:
         state = self._reader.read(rows)
@@ -212,9 +217,9 @@ class LocalEndpoint:
 
     @cached_property
     def _ends(self) -> frozenset[int]:
-        given = self._reader.model.generation_config.eos_token_id
+        given = self.lm.generation_config.eos_token_id
         if given is None:
-            given = self._reader.model.config.get_text_config().eos_token_id
+            given = self.lm.config.get_text_config().eos_token_id
         return frozenset(given if isinstance(given, list) else [] if given is None else [given])
 
     def _chosen(self, prompt: str, state: State, row: int, tokens: int, reused: int) -> Reply:

@@ -61,7 +61,7 @@ def _load(kind: str, folder: Path, **given: Any) -> Any:
         said = str(error).strip().partition("\n")[0]
         if isinstance(error, ImportError) or "accelerate is required" in said:
             raise MissingExtraError(
-                f"{folder} needs a further package ({said}) For .gguf files: pip install gguf accelerate."
+                f"{folder} needs a further package ({said}) For .gguf files: pip install 'phaseguard[gguf]'."
             ) from error
         raise InputError(
             f"transformers cannot load a causal LM from {folder} ({type(error).__name__}: {said}). Give a "

@@ -278,5 +278,5 @@ def test_packages_that_a_gguf_file_needs_are_named(fault, monkeypatch, tmp_path)
 
     monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", refuse)
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(MissingExtraError, match="pip install gguf accelerate"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'phaseguard\[gguf\]'"):
         LocalEndpoint.load(tmp_path / "model.gguf")
