@@ -65,7 +65,7 @@ def test_window_beyond_the_context_changes_nothing_and_a_short_one_does(loaded, 
     for gate in ("mean", "norm"):
         for pooling in (Pooling(window=400, gate=gate), Pooling(stride=1, window=8, gate=gate)):
             with pooled_cache(loaded.lm, pooling):
-                assert (loaded.lm(ids, logits_to_keep=4).logits.log_softmax(-1) - plain).abs().max() < 1e-3
+                assert (loaded.lm(ids, logits_to_keep=4).logits.log_softmax(-1) - plain).abs().max() < 1e-4
         with pooled_cache(loaded.lm, Pooling(window=128, gate=gate)):
             assert (loaded.lm(ids, logits_to_keep=4).logits.log_softmax(-1) - plain).abs().max() > 0.1
 
