@@ -37,23 +37,20 @@ def shifter(loaded) -> Shifter:
 
 
 def test_answers_stand_where_the_shifter_says_in_what_the_model_reads(loaded, shifter):
-    watched, item, phases = Watched(loaded.lm), shifter.item, set()
+    item, phases = shifter.item, set()
     for shift in range(8):
         shifted = shifter.at(shift)
         if shifted is None:  # no pad of one or two tokens holds behind blank lines in this vocabulary
             continue
-        fresh = LocalEndpoint(loaded.lm, loaded.tokenizer, candidates=numbers)
-        watched.read.clear()
-        (outcome,) = fresh.ask([Question(0, shifted.prompt, 4)])
+        with Watched(loaded.lm) as watched:
+            fresh = LocalEndpoint(loaded.lm, loaded.tokenizer, candidates=numbers)
+            (outcome,) = fresh.ask([Question(0, shifted.prompt, 4)])
         read = watched.read[0][0].tolist()
         assert len(read) == shifted.tokens == outcome.reply.prompt_tokens
         answer = read[shifted.position : shifted.position + shifted.shape]
         assert loaded.tokenizer.decode(answer).strip() == item.expected
-        assert (
-            loaded.tokenizer.decode(read[shifted.key : shifted.key + 9])
-            .strip()
-            .startswith(item.key.of(item.text))
-        )
+        key = loaded.tokenizer.decode(read[shifted.key : shifted.key + 9])
+        assert key.strip().startswith(item.key.of(item.text))
         phases.add(shifted.position % 4)
     assert phases == {0, 1, 2, 3}
 

@@ -29,11 +29,20 @@ def tiny_llama(*, layers: int = 2, vocabulary: int = 129_280, positions: int = 2
 
 
 class Watched:
-    """Every batch of token ids that a model reads, and that no other mask or positions come with it."""
+    """Every batch of token ids that a model reads, and that no other mask or positions come with it.
+
+    As a context manager it ends with the block.
+    """
 
     def __init__(self, model: Any) -> None:
         self.read: list[torch.Tensor] = []
-        model.register_forward_pre_hook(self._note, with_kwargs=True)
+        self._hook = model.register_forward_pre_hook(self._note, with_kwargs=True)
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hook.remove()
 
     def _note(self, module: Any, args: tuple[Any, ...], given: dict[str, Any]) -> None:
         assert not args
