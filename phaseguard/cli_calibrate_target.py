@@ -118,6 +118,8 @@ def _local(options: Options, path: str, known: PhaseProfile | None, seed: int) -
     from phaseguard.calibrate.local import LocalEndpoint, numbers  # noqa: PLC0415
     from phaseguard.calibrate.settings import base_profile  # noqa: PLC0415
 
+    if path.endswith(".gguf") and options.tokenizer is None and known is None and options.profile is None:
+        raise InputError("A .gguf file names no tokenizer that aligning can load later: give --tokenizer.")
     chat = options.chat or "plain"
     endpoint = LocalEndpoint.load(
         path,
