@@ -13,10 +13,11 @@ from phaseguard.calibrate.items import Item, Language
 from phaseguard.calibrate.ondevice import LabEndpoint, LabLanguage, lab_profile
 from phaseguard.calibrate.openai import OpenAIEndpoint
 from phaseguard.calibrate.outcome import Calibration
-from phaseguard.calibrate.plan import Plan, Prices, make_plan
+from phaseguard.calibrate.plan import Plan, make_plan
 from phaseguard.calibrate.revalidate import Revalidation, revalidate
 from phaseguard.calibrate.settings import base_profile
 from phaseguard.calibrate.standard import StandardLanguage
+from phaseguard.ensemble import Prices
 
 __all__ = [
     "Calibration",

@@ -21,11 +21,12 @@ from phaseguard.calibrate.outcome import (
     strengths_by_shape,
     strong_phases,
 )
-from phaseguard.calibrate.plan import Plan, Prices, make_plan
+from phaseguard.calibrate.plan import Plan, make_plan
 from phaseguard.calibrate.record import Results
 from phaseguard.calibrate.runner import Progress, Run
 from phaseguard.calibrate.settings import THINKING, answer_room, profile_name
 from phaseguard.calibrate.standard import StandardLanguage
+from phaseguard.ensemble import Prices
 from phaseguard.errors import InputError, ProfileError
 from phaseguard.profiles import PhaseProfile, load_profile, save_profile
 from phaseguard.stats.period import PERIODS

@@ -12,8 +12,9 @@ import numpy as np
 from phaseguard.calibrate.check import Check
 from phaseguard.calibrate.items import Probe
 from phaseguard.calibrate.judge import Judgement
-from phaseguard.calibrate.plan import Plan, Prices
+from phaseguard.calibrate.plan import Plan
 from phaseguard.calibrate.record import Answered, Results, observed
+from phaseguard.ensemble import Prices
 from phaseguard.profiles import PhaseProfile, Provenance, ShapeStrength
 from phaseguard.stats import Accuracy, clustered_by, compare_paired
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from phaseguard.calibrate.check import CALLS
 from phaseguard.calibrate.power import smallest_gap
 from phaseguard.calibrate.sequential import spending
+from phaseguard.ensemble import Prices
 from phaseguard.errors import InputError
 from phaseguard.stats.period import PERIODS
 
@@ -19,29 +20,6 @@ _CONTROLS = 3  # probes beside the records
 _CONTROL_SHARE = 3  # of the items, one in so many
 _LEAST_SHIFTS = 4
 _TOLD_PERIODS = (2, 4, 8)
-_MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Dollars for a million tokens: of prompts, and of answers."""
-
-    prompt: float
-    answer: float
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.prompt < math.inf and 0 <= self.answer < math.inf):
-            raise InputError(
-                f"prices are {self.prompt} and {self.answer}: give dollars for a million tokens."
-            )
-
-    def cost(self, prompt_tokens: float, answer_tokens: float) -> float:
-        """Dollars.
-
-        >>> Prices(0.5, 2.0).cost(1_000_000, 100_000)
-        0.7
-        """
-        return (self.prompt * prompt_tokens + self.answer * answer_tokens) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)

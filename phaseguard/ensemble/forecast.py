@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
@@ -27,10 +28,12 @@ class Prices:
             ``answer``: of tokens written.
 
     Raises:
-        InputError: when a price is below 0.
+        InputError: when a price is below 0 or infinite.
 
     >>> Prices(prompt=0.28, cached=0.028, answer=0.42).cached
     0.028
+    >>> Prices(0.5, 2.0).cost(1_000_000, 100_000)
+    0.7
     """
 
     prompt: float
@@ -40,8 +43,14 @@ class Prices:
     def __post_init__(self) -> None:
         for name in ("prompt", "answer", "cached"):
             price = getattr(self, name)
-            if price is not None and not price >= 0:
-                raise InputError(f"Price {price} of {name} tokens: give 0 or more.")
+            if price is not None and not 0 <= price < math.inf:
+                raise InputError(f"Price {price} of {name} tokens: prices are finite, give 0 or more.")
+
+    def cost(self, prompt_tokens: float, answer_tokens: float, cached_tokens: float = 0) -> float:
+        """Of calls with so many tokens; ``cached_tokens`` are read beside those of the prompt."""
+        cached_price = self.prompt if self.cached is None else self.cached
+        total = prompt_tokens * self.prompt + cached_tokens * cached_price + answer_tokens * self.answer
+        return total / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +192,8 @@ def _chances(rules: Rules, asked: Sequence[Layout]) -> list[float] | None:
 
 def _costs(layouts: LayoutSet, asked: Sequence[Layout], limits: Limits, prices: Prices) -> list[float]:
     """What each call costs; every one but the first reads the shared tokens from the cache."""
-    cached_price = prices.prompt if prices.cached is None else prices.cached
     costs = []
     for number, layout in enumerate(asked):
         cached = (layouts.shared or 0) if number else 0
-        fresh = (layout.tokens or 0) - cached
-        total = fresh * prices.prompt + cached * cached_price + limits.answer_tokens * prices.answer
-        costs.append(total / _MILLION)
+        costs.append(prices.cost((layout.tokens or 0) - cached, limits.answer_tokens, cached))
     return costs

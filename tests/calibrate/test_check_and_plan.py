@@ -8,8 +8,9 @@ import math
 import pytest
 
 from phaseguard.calibrate.check import check_lengths
-from phaseguard.calibrate.plan import Prices, make_plan
+from phaseguard.calibrate.plan import make_plan
 from phaseguard.calibrate.settings import base_profile
+from phaseguard.ensemble import Prices
 from phaseguard.errors import EndpointError, InputError, ProfileError
 from phaseguard.profiles import load_profile
 from tests.calibrate.test_record import answered
