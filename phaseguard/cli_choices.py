@@ -22,6 +22,8 @@ Strong = Annotated[str | None, typer.Option(help="Phases to treat as strong, suc
 Occurrence = Annotated[int | None, typer.Option(help="Only this place of each key, from 0; -1 the last.")]
 Reasoning = Annotated[str | None, typer.Option(help="Reasoning mode, such as off, low, high, max.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", help="Write here instead of stdout.")]
+Frozen = Annotated[int, typer.Option(help="Leading messages to leave alone.")]
+MaxAddedTokens = Annotated[int | None, typer.Option(help="Most tokens that pads may add.")]
 Inside = Annotated[bool, typer.Option("--inside", help="Pads may stand inside key passages.")]
 Repeat = Annotated[
     bool, typer.Option("--repeat", help="Repeat key passages in front of the question, in the raw window.")
@@ -60,6 +62,8 @@ class ReportForm(StrEnum):
     NONE = "none"
 
 
+FirstLevel = Annotated[Level, typer.Option(help="What normalizing may do first.")]
+PadKind = Annotated[Pads, typer.Option(help="Which pads may be put in.")]
 Report = Annotated[ReportForm, typer.Option(help="Form of the report on stderr.")]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from phaseguard.calibrate.items import PROBES, Probe
+from phaseguard.calibrate.items import Probe
 from phaseguard.calibrate.observations import Observations
 from phaseguard.errors import InputError
 
@@ -186,8 +186,3 @@ def observed(answers: tuple[Answered, ...]) -> Observations:
         [answer.item for answer in answers],
         None if not margins or None in margins else np.array(margins, np.float64),
     )
-
-
-def probes_of(results: Results) -> tuple[Probe, ...]:
-    """The probes that have answers, in their order."""
-    return tuple(probe for probe in PROBES if results.of(probe))

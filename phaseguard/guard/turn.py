@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +18,9 @@ from phaseguard.errors import InputError
 from phaseguard.guard.marks import Marks
 from phaseguard.guard.memory import Memory, Steps, Thread, with_edits
 from phaseguard.guard.places import as_given, is_asked, places_of
+from phaseguard.guard.telling import LOG
 from phaseguard.text import Span
 
-_LOG = logging.getLogger("phaseguard")
 _NOT_OPTIONS = ("messages", "extra_body", "extra_headers", "extra_query", "timeout")
 
 
@@ -151,7 +150,7 @@ def _solved(part: _Part, wanted: Wanted, places: Sequence[PassageSpan]) -> tuple
     try:
         return marked, marked.aligned(replace(wanted, key_passages=tuple(places)))
     except InputError as fault:
-        _LOG.debug("The marks were not used: %s", fault)
+        LOG.debug("The marks were not used: %s", fault)
         return part, part.aligned(wanted)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from phaseguard.show.figure import check_figure, write_figure
+from phaseguard.show.words import share
 
 
 def render_agreement(found: Mapping[str, Any]) -> tuple[Table, Table]:
@@ -20,13 +21,13 @@ def render_agreement(found: Mapping[str, Any]) -> tuple[Table, Table]:
     votes = _table(f"{head}\nvote over {found['layouts']}", "ballots that agree", "right")
     for level in found["agreement"]:
         agreeing = f"{round(level['least'] * found['layouts'])} of {found['layouts']}"
-        votes.add_row(agreeing, f"{level['n']:,}", _share(level))
-    votes.add_row("all", f"{found['n']:,}", _share(found["vote"]), style="bold")
+        votes.add_row(agreeing, f"{level['n']:,}", share(level))
+    votes.add_row("all", f"{found['n']:,}", share(found["vote"]), style="bold")
     first = _table("the strongest layout alone", "probability told", "right", "mean told")
     for level in found["probability"]:
         told = f"{level['told']:.3f}" if level["n"] else "-"
-        first.add_row(f"{level['least']:g} to {level['most']:g}", f"{level['n']:,}", _share(level), told)
-    first.add_row("all", f"{found['n']:,}", _share(found["first"]), "", style="bold")
+        first.add_row(f"{level['least']:g} to {level['most']:g}", f"{level['n']:,}", share(level), told)
+    first.add_row("all", f"{found['n']:,}", share(found["first"]), "", style="bold")
     return votes, first
 
 
@@ -73,9 +74,3 @@ def save_agreement(found: Mapping[str, Any], path: str) -> None:
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     write_figure(figure, path)
-
-
-def _share(level: Mapping[str, Any]) -> str:
-    if not level["n"]:
-        return "-"
-    return f"{level['mean']:.3f} [{level['low']:.3f} {level['high']:.3f}]"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from math import log10
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from phaseguard.show.calibration_figure import decades, strong_of
 from phaseguard.show.charts import Bar, bar_chart, curve
 
 _PAGE = Path(__file__).with_name("calibration.html")
@@ -69,9 +69,7 @@ def _next(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _sections(found: Mapping[str, Any]) -> Iterator[str]:
-    judgement = found["judgement"]
-    # the answer's phases are called strong by right answers alone, as in the profile
-    strong = set(judgement["strong"] if judgement["anchor"] == "key" else found["strong"])
+    judgement, strong = found["judgement"], strong_of(found)
     of = {"key": "the key", "answer": "the answer"}.get(
         judgement["anchor"], "the answer (or the key: not told apart)"
     )
@@ -113,13 +111,13 @@ def _scan(judgement: Mapping[str, Any]) -> str:
     tests = judgement["scan"]["tests"]
     bars = []
     for number, test in enumerate(tests):
-        height = _decades(test["p_corrected"])
+        height = _height(test["p_corrected"])
         key, told = f"judgement.scan.tests.{number}.p_corrected", f"{test['p_corrected']:.2g}"
         bars.append(
             Bar(str(test["period"]), height, height, height, key, told, test["period"] == judgement["period"])
         )
     chart = bar_chart(
-        bars, title="p-value by period, in decades", top=_MOST_DECADES, line=_decades(judgement["level"])
+        bars, title="p-value by period, in decades", top=_MOST_DECADES, line=_height(judgement["level"])
     )
     level = _number(judgement["level"], "judgement.level", 4)
     return chart + (
@@ -128,8 +126,8 @@ def _scan(judgement: Mapping[str, Any]) -> str:
     )
 
 
-def _decades(p: float) -> float:
-    return min(_MOST_DECADES, -log10(max(p, 1e-12)))
+def _height(p: float) -> float:
+    return min(_MOST_DECADES, decades(p))
 
 
 def _controls(controls: Mapping[str, Any]) -> Iterator[Sequence[str]]:

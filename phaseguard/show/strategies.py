@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from phaseguard.show.figure import check_figure, write_figure
+from phaseguard.show.words import share
 
 
 def render_strategies(demo: Mapping[str, Any]) -> Table:
@@ -25,8 +26,8 @@ def render_strategies(demo: Mapping[str, Any]) -> Table:
     for row in demo["rows"]:
         table.add_row(
             row["strategy"],
-            _share(row["accuracy"]),
-            _share(row["worst"]),
+            share(row["accuracy"]),
+            share(row["worst"]),
             f"{row['calls']:.2f}",
             f"{row['tokens_added']:.1f}",
         )
@@ -65,7 +66,3 @@ def save_strategies(demo: Mapping[str, Any], path: str) -> None:
     axes.grid(axis="x", alpha=0.3)
     axes.legend(loc="lower left")
     write_figure(figure, path)
-
-
-def _share(accuracy: Mapping[str, Any]) -> str:
-    return f"{accuracy['mean']:.3f} [{accuracy['low']:.3f} {accuracy['high']:.3f}]"

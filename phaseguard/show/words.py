@@ -1,8 +1,10 @@
-r"""Text of a prompt made safe and short enough to be shown: no control character reaches a terminal."""
+r"""Words and figures to be shown: text of a prompt made safe and short, so that no control character acts."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 _MOST = 60
 _PICTURES = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
@@ -69,3 +71,14 @@ def count(number: int, noun: str) -> str:
     ('1 pad', '1,200 tokens')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def share(accuracy: Mapping[str, Any]) -> str:
+    """An accuracy with its interval, as plain values; a dash where nothing was asked.
+
+    >>> share({"n": 10, "mean": 0.5, "low": 0.237, "high": 0.763})
+    '0.500 [0.237 0.763]'
+    """
+    if not accuracy["n"]:
+        return "-"
+    return f"{accuracy['mean']:.3f} [{accuracy['low']:.3f} {accuracy['high']:.3f}]"

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from phaseguard.calibrate.record import Answered, Place, Results, observed, probes_of
+from phaseguard.calibrate.items import PROBES
+from phaseguard.calibrate.record import Answered, Place, Results, observed
 from phaseguard.errors import InputError
 
 RUN = {"model": "m", "looks": (1, 2)}
@@ -30,7 +31,7 @@ def test_answers_come_back(tmp_path) -> None:
         assert again.answers == results.answers
         assert again.resumed == 2
         assert Place("records", 2, 0) not in again  # what failed is asked again
-        assert probes_of(again) == ("records", "inside")
+        assert tuple(probe for probe in PROBES if again.of(probe)) == ("records", "inside")
     assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == [
         "run", "answer", "answer", "failure",
     ]  # fmt: skip
