@@ -54,7 +54,7 @@ class Run:
         seed: of the order.
         progress: told of every answer: how many there are, how many at most, and of what.
         profile: how requests are read; before the check without anything in front of them.
-        missing: prompts that were to be asked and have no answer, controls aside.
+        wanted: the prompts that were to be asked, controls aside.
     """
 
     endpoint: Endpoint
@@ -67,7 +67,7 @@ class Run:
     seed: int = 0
     progress: Progress | None = None
     profile: PhaseProfile = field(init=False)
-    missing: int = field(default=0, init=False)
+    wanted: set[Place] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.profile = self._read_with(0)
@@ -78,6 +78,11 @@ class Run:
         return self.given.with_(
             prefix_offset=prefix_offset, period=1, strengths=None, reported=None, provenance=nothing
         )
+
+    @property
+    def missing(self) -> int:
+        """Prompts that were to be asked and have no answer, controls aside; each counts once."""
+        return sum(place not in self.results for place in self.wanted)
 
     def check(self) -> Check:
         """Ask a few prompts of different lengths, and take over what stands in front of them.
@@ -159,7 +164,7 @@ class Run:
         failed, error = self._round(asked, what)
         if failed:
             failed, error = self._round(failed, what)
-        self.missing += sum(one.place not in self.results for one in asked if one.place.probe == "records")
+        self.wanted |= {one.place for one in asked if one.place.probe == "records"}
         if len(failed) > missing * len(asked):
             raise EndpointError(
                 f"{len(failed)} of {len(asked)} requests ({what}) failed, the last with: {error}{self._kept}"

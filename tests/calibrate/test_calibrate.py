@@ -325,7 +325,7 @@ def test_an_endpoint_that_goes_away_loses_nothing(tmp_path) -> None:
 
 def test_a_key_that_is_refused_half_way_loses_nothing(tmp_path) -> None:
     path = tmp_path / "r.jsonl"
-    faults = lambda call: Fault.status(401) if call.number > 15 else None  # noqa: E731
+    faults = lambda call: Fault.status(401) if call.number > 30 else None  # noqa: E731
     with pytest.raises(EndpointError, match=r"key.*answers are kept in"):
         over_http("chunk4-s0", results=path, faults=faults, **FEW)
     assert len(path.read_text().splitlines()) > 20
@@ -419,3 +419,36 @@ def test_the_gap_closes_with_the_profile_that_was_found() -> None:
         worst = right([prompt(case, strong={1}) for case in cases])
     assert aligned > raw + 0.08
     assert aligned > worst + 0.12
+
+
+class RefusesOne(LabEndpoint):
+    """Never answers the first prompt of the first look."""
+
+    refused: str | None = None
+
+    def ask(self, questions):
+        for question in questions:
+            if self.refused is None and self.asked >= 4:  # behind the check
+                self.refused = question.prompt
+            self.asked += 1
+            if question.prompt == self.refused:
+                self.times += 1
+                yield Outcome(question.number, None, "no")
+            else:
+                yield from super().ask([question])
+
+    asked = times = 0
+
+
+def test_a_prompt_without_an_answer_counts_once_however_often_it_is_asked() -> None:
+    endpoint = RefusesOne("full-s0")
+    found = calibrate(
+        endpoint,
+        lab_profile("full-s0"),
+        language=LabLanguage.of("full-s0"),
+        save=False,
+        controls=False,
+        **FEW,
+    )
+    assert endpoint.times > 2, "each look asks again"
+    assert any(note.startswith("1 prompts have no answer") for note in found.notes)
