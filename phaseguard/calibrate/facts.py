@@ -29,6 +29,7 @@ _MARK = re.compile(r"\[\[(.+?)\]\]", re.DOTALL)
 _DIGITS = re.compile(r"[0-9]+")
 _HEAVY = 0.8
 _BLANK = "___"
+_DRAWS = 100  # of a passage's numbers, until none holds the answer
 _GUESSED = 3  # shorter numbers are often guessed
 
 
@@ -146,7 +147,7 @@ class PassageFacts:
         :func:`phaseguard.align.salience.find_answer_spans` finds it.
 
         Raises:
-            InputError: for a file that cannot be read, or has no passage.
+            InputError: for a file that cannot be read, has no passage, or one that holds its answer twice.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -213,7 +214,9 @@ def _passage(row: Mapping[str, Any], number: int) -> Fact:
         answer = heavy[-1] if heavy else max(spans, key=lambda one: one.weight).span
     if "\n\n" in text or not answer.of(text).strip():
         raise InputError(f"Passage {number} has a blank line inside, or no answer: give one paragraph each.")
-    return _asked(text, answer, row.get("question"))
+    fact = _asked(text, answer, row.get("question"))
+    _fresh(fact, np.random.default_rng(0))  # refused before anything is spent
+    return fact
 
 
 def _asked(text: str, answer: Span, question: str | None) -> Fact:
@@ -230,7 +233,23 @@ def _asked(text: str, answer: Span, question: str | None) -> Fact:
 
 
 def _fresh(fact: Fact, rng: np.random.Generator) -> Fact:
-    """The same with other numbers: the question's change with those of the text."""
+    """The same with other numbers, of which none holds the answer by chance.
+
+    Raises:
+        InputError: when the answer stands in the passage twice whatever its numbers are.
+    """
+    for _ in range(_DRAWS):
+        made = _swapped(fact, rng)
+        if made.text.count(made.answer.of(made.text)) == 1:
+            return made
+    raise InputError(
+        f"The answer {fact.answer.of(fact.text)!r} stands in its passage {fact.text[:60]!r} more than once: "
+        "give passages that hold their answer once."
+    )
+
+
+def _swapped(fact: Fact, rng: np.random.Generator) -> Fact:
+    """Other numbers of the same lengths: the question's change with those of the text."""
     swaps: dict[str, str] = {}
 
     def swap(match: re.Match[str]) -> str:

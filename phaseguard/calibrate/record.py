@@ -17,6 +17,7 @@ from phaseguard.calibrate.observations import Observations
 from phaseguard.errors import InputError
 
 FORMAT = "phaseguard-calibrate-1"
+_HEAD = json.dumps({"kind": "run", "format": FORMAT}).removesuffix("}").encode()  # how every file begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,27 +119,29 @@ class Results:
             self._file = path.open("a+b")
             self._file.seek(0)
             data = self._file.read()
-            whole = data.rfind(b"\n") + 1
+        except OSError as error:
+            raise _unusable(path, error) from error
+        whole = data.rfind(b"\n") + 1
+        try:
+            if whole:
+                self._read(path, data[:whole].splitlines(), run)
+            else:
+                _begins(path, data)
             if whole < len(data):  # what was being written when the run was killed
                 self._file.truncate(whole)
         except OSError as error:
-            raise InputError(
-                f"{path} cannot be used for results: {error.strerror}. Give another file."
-            ) from error
-        lines = data[:whole].splitlines()
-        if not lines:
-            self._write({"kind": "run", "format": FORMAT, "run": run})
-            return
-        try:
-            self._read(path, lines, run)
+            self._file.close()
+            raise _unusable(path, error) from error
         except BaseException:
             self._file.close()
             raise
+        if not whole:
+            self._write({"kind": "run", "format": FORMAT, "run": run})
 
     def _read(self, path: Path, lines: list[bytes], run: Mapping[str, Any]) -> None:
         rows = [_row(path, number, line) for number, line in enumerate(lines, 1)]
         if rows[0].get("format") != FORMAT:
-            raise InputError(f"{path} holds no results of this version of calibrate: give another file.")
+            raise _foreign(path)
         if rows[0].get("run") != run:
             before = rows[0].get("run") or {}
             other = sorted(key for key in {*before, *run} if before.get(key) != run.get(key))
@@ -164,6 +167,20 @@ class Results:
             and (items is None or answer.item < items)
             and (below is None or answer.shift < below)
         )
+
+
+def _begins(path: Path, data: bytes) -> None:
+    """Only a first line that was being written may be cut off; anything else is somebody's text."""
+    if data[: len(_HEAD)] != _HEAD[: len(data)]:
+        raise _foreign(path)
+
+
+def _foreign(path: Path) -> InputError:
+    return InputError(f"{path} holds no results of this version of calibrate: give another file.")
+
+
+def _unusable(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path} cannot be used for results: {error.strerror}. Give another file.")
 
 
 def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:

@@ -25,6 +25,11 @@ _WINDOW = 128  # where the profile does not know the raw window
 _GOLDEN = 0.6180339887498949  # depths that follow each other cover the text evenly
 _TEXT_RECORDS = 12  # distractors among sentences
 _PAIRS = 4  # pairs of a paragraph that may be asked for anything
+# a character that would make an answer's word longer: not of scripts that write words without blanks
+_WORD = (
+    r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\U00020000-\U0003ffff]"
+)
 _PREAMBLE = "Read the notes below; a question follows them."
 
 
@@ -138,7 +143,7 @@ class StandardLanguage:
     def right(self, answer: str, item: Item) -> bool:
         """Whether the answer stands in the reply as a word of its own, whatever its case and blanks."""
         said, want = " ".join(answer.split()).casefold(), " ".join(item.expected.split()).casefold()
-        return re.search(rf"(?<!\w){re.escape(want)}(?!\w)", said) is not None
+        return re.search(rf"(?<!{_WORD}){re.escape(want)}(?!{_WORD})", said) is not None
 
     def _paragraphs(self, rng: np.random.Generator, length: int) -> tuple[list[str], Fact]:
         """More than enough paragraphs of filler, and the record that is asked."""

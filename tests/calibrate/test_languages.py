@@ -132,6 +132,23 @@ def test_the_users_passages_are_asked_with_fresh_numbers(tmp_path) -> None:
         assert item.expected not in item.text.rpartition("\n\n")[2]
 
 
+def test_fresh_numbers_never_repeat_the_answer(tmp_path) -> None:
+    facts = passages(tmp_path, "Order 4417 of shelf 2031 is in bay [[7]].")
+    for number in range(60):
+        (fact,) = facts.draw(np.random.default_rng(number), 1)
+        assert fact.text.count(fact.answer.of(fact.text)) == 1
+
+
+@pytest.mark.parametrize("reply", ["{}", "门禁码是{}。", "{}号", "南门{}です"])
+def test_a_chinese_reply_needs_no_blanks_around_the_answer(tmp_path, reply) -> None:
+    for text in ("南门的门禁码是[[8417]]。", "图书馆的管理员是[[王小明]]，八点上班。"):
+        language = StandardLanguage(CHAT, context=600, facts=passages(tmp_path, text))
+        item = language.draw(0, "records")
+        assert language.right(reply.format(item.expected), item)
+        assert not language.right(reply.format(item.expected[1:]), item)
+    assert not language.right("王小", item)
+
+
 def test_passages_as_json_lines_with_questions_of_their_own(tmp_path) -> None:
     rows = [{"text": "Gate 12 opens at 17:30.", "answer": "17:30", "question": "When does gate 12 open?"}]
     facts = passages(tmp_path, "\n".join(map(json.dumps, rows)), "records.jsonl")
@@ -148,6 +165,8 @@ def test_passages_as_json_lines_with_questions_of_their_own(tmp_path) -> None:
         ('{"text": "A is 1.", "answer": "2"}', "does not hold its answer"),
         ('{"text": "A is 1."}\nno', "line 2, is not JSON"),
         ('{"words": "A is 1."}', "has no 'text'"),
+        ("Ticket 8417: its code is [[8417]].", "more than once: give passages"),
+        ("Green, the [[Green]] door.", "more than once: give passages"),
     ],
 )
 def test_passages_that_cannot_be_used(tmp_path, text, said) -> None:

@@ -58,10 +58,22 @@ def test_a_line_that_was_being_written_is_dropped(tmp_path, cut) -> None:
         assert [place.item for place in whole.answers] == [0, 1]
 
 
+def test_a_run_killed_at_its_first_line_begins_again(tmp_path) -> None:
+    path = tmp_path / "r.jsonl"
+    with Results(path, RUN):
+        whole = path.read_bytes()
+    for cut in (1, 20, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with Results(path, RUN) as again:
+            assert again.resumed == 0
+        assert path.read_bytes() == whole
+
+
 def test_results_of_another_run_are_refused(tmp_path) -> None:
     path = tmp_path / "r.jsonl"
     with Results(path, RUN) as results:
         results.add(answered(0))
+    path.write_bytes(path.read_bytes() + b'{"kind": "ans')
     before = path.read_bytes()
     with pytest.raises(InputError, match=r"another run: model differ"):
         Results(path, {**RUN, "model": "other"})
@@ -74,6 +86,8 @@ def test_results_of_another_run_are_refused(tmp_path) -> None:
         ('{"kind": "run"}\n', "no results of this version"),
         ("hello\n", "line 1, is not JSON"),
         ("[1]\n", "no JSON object"),
+        ("notes\nwithout an end", "line 1, is not JSON"),
+        ('{"notes": "without an end"}', "no results of this version"),
         (
             '{"kind": "run", "format": "phaseguard-calibrate-1", "run": {"model": "m", "looks": [1, 2]}}\n'
             '{"kind": "answer", "probe": "records"}\n',
