@@ -231,6 +231,8 @@ def _notes(run: Run, found: _Found) -> list[str]:
             "Accuracy goes with the key's phase, and a profile keeps the answer's: it holds for records in "
             "which the answer stands as far behind its key as in these."
         )
+    if judgement.verdict == "effect" and run.plan.control_items and not found.controls:
+        notes.append(f"No control has answers: the calls are too few at period {judgement.period}.")
     for probe in ("inside", "behind"):
         control = found.controls.get(probe)
         if control is not None and control.verdict == "effect":

@@ -91,13 +91,13 @@ class OpenAIEndpoint:
             running: set[Future[Outcome]] = set()
             try:
                 while True:
-                    free = self._concurrency - len(running)
-                    running |= {pool.submit(self._one, question) for question in islice(rest, free)}
+                    for question in islice(rest, self._concurrency - len(running)):
+                        running.add(pool.submit(self._one, question))
                     if not running:
                         return
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in done:
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
                         outcome = future.result()
+                        running.remove(future)
                         yield outcome
                         if outcome.fatal:
                             rest = iter(())

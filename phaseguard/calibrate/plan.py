@@ -19,6 +19,7 @@ SECONDS_A_CALL = 3.0  # until the check call has told better
 _CONTROLS = 3  # probes beside the records
 _CONTROL_SHARE = 3  # of the items, one in so many
 _LEAST_SHIFTS = 4
+_LEAST_CONTROLS = 2
 _TOLD_PERIODS = (2, 4, 8)
 
 
@@ -54,11 +55,13 @@ class Plan:
     sees: Mapping[int, float]
 
     def controls(self, period: int) -> Controls:
-        """How controls are asked once a period is found: at few shifts, for the calls that are planned."""
+        """How controls are asked once a period is found: at few shifts, for the calls that are planned.
+
+        Without texts where the calls are for less than two: one tells nothing.
+        """
         shifts = min(self.shifts, period * max(1, -(-_LEAST_SHIFTS // period)))
-        return Controls(
-            max(2, self.control_items * _LEAST_SHIFTS // shifts) if self.control_items else 0, shifts
-        )
+        items = self.control_items * _LEAST_SHIFTS // shifts
+        return Controls(items if items >= _LEAST_CONTROLS else 0, shifts)
 
 
 @dataclass(frozen=True, slots=True)

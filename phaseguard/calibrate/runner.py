@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from phaseguard.calibrate.check import CALLS, Check, check_lengths
-from phaseguard.calibrate.endpoint import Endpoint, Outcome, Question, margin
+from phaseguard.calibrate.endpoint import Endpoint, Outcome, Question, Reply, margin
 from phaseguard.calibrate.items import PROBES, Language, Probe
 from phaseguard.calibrate.judge import Judgement, judge
 from phaseguard.calibrate.plan import Plan
@@ -68,6 +69,7 @@ class Run:
     progress: Progress | None = None
     profile: PhaseProfile = field(init=False)
     wanted: set[Place] = field(default_factory=set, init=False)
+    _counts: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.profile = self._read_with(0)
@@ -94,9 +96,9 @@ class Run:
             Wanted(Place("records", -1 - number, 0), self._shifter("records", _CHECKED + number))
             for number in range(CALLS)
         ]
-        self._ask([one for one in wanted if one.place not in self.results], "check", missing=0.0)
+        self._ask([one for one in wanted if one.place not in self.results], "check")
         check = check_lengths([self.results.answers[one.place] for one in wanted], self.given)
-        self.profile = self._read_with(check.prefix_offset)
+        self.profile, self._counts = self._read_with(check.prefix_offset), bool(check.counted)
         return check
 
     def look(self, number: int) -> Judgement:
@@ -105,10 +107,9 @@ class Run:
         Raises:
             EndpointError: when too many answers are missing.
         """
-        items = self.plan.looks[number]
-        self._ask(
-            self._all("records", items, self.plan.shifts), f"look {number + 1} of {len(self.plan.looks)}"
-        )
+        items, shifts = self.plan.looks[number], self.plan.shifts
+        what = f"look {number + 1} of {len(self.plan.looks)}"
+        self._ask(self._all("records", items, shifts), what, spare=_spare(items * shifts))
         return judge(
             observed(self.results.of("records", items=items)),
             periods=self.plan.periods,
@@ -124,12 +125,16 @@ class Run:
         Raises:
             EndpointError: when too many answers are missing.
         """
-        self._ask(self._all("records", self.plan.items, min(period, self.plan.shifts)), "strengths")
+        items, shifts = self.plan.items, min(period, self.plan.shifts)
+        self._ask(self._all("records", items, shifts), "strengths", spare=_spare(items * shifts))
 
     def control(self, probe: Probe, period: int) -> Judgement | None:
-        """Ask a control at few shifts, and judge it for the period found; None where it has no answers."""
+        """Ask a control at few shifts, and judge it for the period found; None without calls or answers."""
         controls = self.plan.controls(period)
-        self._ask(self._all(probe, controls.items, controls.shifts), probe, missing=1.0)
+        if not controls.items:
+            return None
+        wanted = list(self._all(probe, controls.items, controls.shifts))
+        self._ask(wanted, probe, spare=len(wanted))
         answers = self.results.of(probe, items=controls.items, below=controls.shifts)
         if not answers:
             return None
@@ -154,8 +159,13 @@ class Run:
                 shifters[place.item] = self._shifter(probe, place.item)
             yield Wanted(place, shifters[place.item])
 
-    def _ask(self, wanted: Iterable[Wanted], what: str, *, missing: float = _MISSING) -> None:
+    def _ask(self, wanted: Iterable[Wanted], what: str, *, spare: int = 0) -> None:
         """Ask, and once more what failed.
+
+        Args:
+            wanted: what has no answer yet.
+            what: it is asked for.
+            spare: how many may stay without an answer.
 
         Raises:
             EndpointError: when the endpoint is gone, refuses, or too many answers are missing.
@@ -165,32 +175,55 @@ class Run:
         if failed:
             failed, error = self._round(failed, what)
         self.wanted |= {one.place for one in asked if one.place.probe == "records"}
-        if len(failed) > missing * len(asked):
+        if len(failed) > spare:
             raise EndpointError(
                 f"{len(failed)} of {len(asked)} requests ({what}) failed, the last with: {error}{self._kept}"
             )
 
     def _round(self, wanted: list[Wanted], what: str) -> tuple[list[Wanted], str]:
-        sent: dict[int, _Sent] = {}
-        failed: list[Wanted] = []
-        row, error, fatal = 0, "", False
-        for outcome in self.endpoint.ask(self._questions(wanted, sent)):
-            one = sent.pop(outcome.number)
-            if outcome.reply is not None:
-                self._keep(one, outcome)
-                row = 0
-            else:
-                error, row = outcome.error or "", row + 1
-                fatal = fatal or outcome.fatal
-                failed.append(one.wanted)
-                self.results.failed(one.wanted.place, error)
-                if row >= _IN_A_ROW and not fatal:
-                    raise EndpointError(f"{row} requests in a row failed, the last with: {error}{self._kept}")
-            if self.progress is not None:
-                self.progress(len(self.results.answers), self.plan.calls, what)
-        if fatal:
-            raise EndpointError(f"{error}{self._kept}")
-        return failed, error
+        round_ = _Round(wanted)
+        outcomes = self.endpoint.ask(self._questions(round_))
+        try:
+            for outcome in outcomes:
+                self._take(round_, outcome, what)
+        except KeyboardInterrupt:
+            round_.over = True
+            for outcome in outcomes:  # under way, so paid for
+                self._take(round_, outcome, what)
+            raise
+        if round_.fatal:
+            raise EndpointError(f"{round_.error}{self._kept}")
+        if round_.over:
+            raise EndpointError(
+                f"{_IN_A_ROW} requests in a row failed, the last with: {round_.error}{self._kept}"
+            )
+        return round_.failed, round_.error
+
+    def _take(self, round_: _Round, outcome: Outcome, what: str) -> None:
+        one, reply = round_.sent.pop(outcome.number), outcome.reply
+        error = (outcome.error or "") if reply is None else self._uncounted(one.shifted, reply)
+        if reply is not None and not error:
+            self._keep(one, reply, outcome.seconds)
+            round_.row = 0
+        else:
+            round_.error, round_.row = error, round_.row + 1
+            round_.fatal = round_.fatal or outcome.fatal
+            round_.over = round_.over or outcome.fatal or round_.row >= _IN_A_ROW
+            round_.failed.append(one.wanted)
+            self.results.failed(one.wanted.place, error)
+        if self.progress is not None:
+            self.progress(len(self.results.answers), self.plan.calls, what)
+
+    def _uncounted(self, shifted: Shifted, reply: Reply) -> str:
+        """Why the answer's phase is not known after all; empty where it is, or where nothing counts."""
+        counted, cached = reply.prompt_tokens, reply.cached_tokens or 0
+        if not self._counts or counted is None or shifted.tokens in (counted, counted + cached):
+            return ""
+        return (
+            f"The endpoint counts {counted} prompt tokens where {shifted.tokens} are predicted, unlike in "
+            "the check calls: what stands in front of prompts varies, and no phase can be known. Ask one "
+            "engine behind the endpoint, or begin again with another results file."
+        )
 
     @property
     def _kept(self) -> str:
@@ -200,19 +233,20 @@ class Run:
             f" {len(self.results.answers)} answers are kept in {self.results.path}: the same command goes on."
         )
 
-    def _questions(self, wanted: Iterable[Wanted], sent: dict[int, _Sent]) -> Iterator[Question]:
-        for number, one in enumerate(wanted):
+    def _questions(self, round_: _Round) -> Iterator[Question]:
+        for number, one in enumerate(round_.wanted):
+            if round_.over:
+                return
             decorated = one.place.probe == "filler"
             shifted = one.shifter.at(one.place.shift, _DECORATION if decorated else "auto")
             if shifted is None:  # no pad adds exactly so many tokens here
                 continue
             question = Question(number, shifted.prompt, self.max_tokens, self.extra)
-            sent[number] = _Sent(one, shifted, question)
+            round_.sent[number] = _Sent(one, shifted, question)
             yield question
 
-    def _keep(self, sent: _Sent, outcome: Outcome) -> None:
-        reply, place, shifted = outcome.reply, sent.wanted.place, sent.shifted
-        assert reply is not None  # noqa: S101 - the caller looked
+    def _keep(self, sent: _Sent, reply: Reply, seconds: float) -> None:
+        place, shifted = sent.wanted.place, sent.shifted
         item = sent.wanted.shifter.item
         right = self.language.right(reply.text, item)
         self.results.add(
@@ -229,7 +263,7 @@ class Run:
                 answer=reply.text[:_KEPT],
                 expected=item.expected,
                 margin=margin(reply, item.expected),
-                seconds=round(outcome.seconds, 4),
+                seconds=round(seconds, 4),
                 at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
                 prompt_tokens=reply.prompt_tokens,
                 cached_tokens=reply.cached_tokens,
@@ -238,8 +272,26 @@ class Run:
         )
 
 
+def _spare(prompts: int) -> int:
+    """How many of all these prompts, those with an answer included, may stay without one."""
+    return math.ceil(_MISSING * prompts)
+
+
 @dataclass(frozen=True, slots=True)
 class _Sent:
     wanted: Wanted
     shifted: Shifted
     question: Question
+
+
+@dataclass
+class _Round:
+    """Prompts asked once: what is under way, and how it goes; ``over`` lets no further one begin."""
+
+    wanted: list[Wanted]
+    sent: dict[int, _Sent] = field(default_factory=dict)
+    failed: list[Wanted] = field(default_factory=list)
+    error: str = ""
+    row: int = 0
+    fatal: bool = False
+    over: bool = False

@@ -28,7 +28,11 @@ from phaseguard.calibrate import (
     StandardLanguage,
     calibrate,
     lab_profile,
+    make_plan,
 )
+from phaseguard.calibrate.record import Results
+from phaseguard.calibrate.runner import Run
+from phaseguard.calibrate.shifts import Shifter
 from phaseguard.errors import EndpointError, InputError
 from phaseguard.lab.cases import draw_cases
 from phaseguard.profiles import load_profile, read_profile, user_folder
@@ -37,6 +41,7 @@ from tests.calibrate.planted import PlantedEngine
 
 MODEL = "test-model"
 FEW = {"periods": range(2, 9), "items": 12}
+SMALL = {"prompt_tokens": 100, "answer_tokens": 1, "periods": range(2, 9), "controls": False}
 CHAT = load_profile("deepseek-v4-flash")
 
 
@@ -452,3 +457,115 @@ def test_a_prompt_without_an_answer_counts_once_however_often_it_is_asked() -> N
     )
     assert endpoint.times > 2, "each look asks again"
     assert any(note.startswith("1 prompts have no answer") for note in found.notes)
+
+
+class RefusesSome(LabEndpoint):
+    """Never answers some prompts."""
+
+    refused: frozenset[str] = frozenset()
+
+    def ask(self, questions):
+        for question in questions:
+            if question.prompt in self.refused:
+                yield Outcome(question.number, None, "no")
+            else:
+                yield from super().ask([question])
+
+
+def test_prompts_that_stay_without_an_answer_do_not_end_a_run_whose_rest_is_there() -> None:
+    """Behind the last look only these are left to ask: three of three fail, and of 480 that is few."""
+    model = "csa4-s0"
+    language, endpoint = LabLanguage.of(model), RefusesSome(model)
+    base = lab_profile(model)
+    shifters = [Shifter(language.draw(n, "records"), base, 8, language.tokenizer) for n in range(3)]
+    endpoint.refused = frozenset(shifter.at(1).prompt for shifter in shifters)
+    run = Run(endpoint, language, base, make_plan(items=60, **SMALL), Results(None, {}), max_tokens=1)
+    run.check()
+    for number in range(3):
+        run.look(number)
+    run.strengths(4)
+    assert run.missing == 3
+
+
+def test_a_resumed_run_lives_with_the_failures_that_a_whole_one_lives_with(tmp_path) -> None:
+    path = tmp_path / "r.jsonl"
+    in_process("full-s0", results=path, controls=False)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if '"item": 0, "shift": 1,' not in line))
+    endpoint, language, base = RefusesSome("full-s0"), LabLanguage.of("full-s0"), lab_profile("full-s0")
+    shifter = Shifter(language.draw(0, "records"), base, 8, language.tokenizer)
+    endpoint.refused = frozenset([shifter.at(1).prompt])
+    found = calibrate(endpoint, base, language=language, results=path, save=False, controls=False, **FEW)
+    assert any(note.startswith("1 prompts have no answer") for note in found.notes)
+
+
+def test_a_prefix_that_comes_later_stops_the_run() -> None:
+    class Later:
+        def __init__(self) -> None:
+            self.asked = 0
+
+        def reply(self, body: Mapping[str, Any], path: str) -> Completion:
+            self.asked += 1
+            done = LabEngine("chunk4-s0").reply(body, path)
+            more = 3 if self.asked > 20 else 0
+            return dataclasses.replace(done, prompt_tokens=(done.prompt_tokens or 0) + more)
+
+    with pytest.raises(EndpointError, match=r"in a row failed.*unlike in the check calls"):
+        over_http("chunk4-s0", Later(), **FEW)
+
+
+def test_a_resumed_run_sees_that_the_prefix_changed(tmp_path) -> None:
+    path = tmp_path / "r.jsonl"
+    over_http("chunk4-s0", LabEngine("chunk4-s0", prefix=2), results=path, **FEW)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:30]))
+    with pytest.raises(EndpointError, match=r"unlike in the check calls"):
+        over_http("chunk4-s0", LabEngine("chunk4-s0", prefix=3), results=path, **FEW)
+
+
+def test_a_run_interrupted_while_it_keeps_an_answer_keeps_those_under_way(tmp_path) -> None:
+    path, told = tmp_path / "r.jsonl", []
+
+    def interrupt(done: int, most: int, what: str) -> None:
+        told.append(done)
+        if len(told) == 20:
+            raise KeyboardInterrupt
+
+    with Server(LabEngine("chunk4-s0"), faults=lambda _: Fault.delay(0.05)) as server:
+        with OpenAIEndpoint(server.url, MODEL, concurrency=4) as endpoint, pytest.raises(KeyboardInterrupt):
+            calibrate(
+                endpoint,
+                lab_profile("chunk4-s0"),
+                language=LabLanguage.of("chunk4-s0"),
+                results=path,
+                progress=interrupt,
+                save=False,
+                **FEW,
+            )
+        server.wait_idle()
+        asked = len(server.calls)
+    assert len(path.read_text().splitlines()) - 1 == asked > 20
+
+
+def test_failures_in_a_row_lose_no_answer_under_way(tmp_path) -> None:
+    """A slow answer comes while all others fail."""
+    path = tmp_path / "r.jsonl"
+    with (
+        Server(
+            LabEngine("chunk4-s0"),
+            faults=lambda call: {0: None, 1: Fault.delay(1.0)}.get(
+                max(0, call.number - 3), Fault.status(500)
+            ),
+        ) as server,
+        OpenAIEndpoint(server.url, MODEL, retries=0) as endpoint,
+        pytest.raises(EndpointError, match="in a row failed"),
+    ):
+        calibrate(
+            endpoint,
+            lab_profile("chunk4-s0"),
+            language=LabLanguage.of("chunk4-s0"),
+            results=path,
+            save=False,
+            **FEW,
+        )
+    assert sum('"kind": "answer"' in line for line in path.read_text().splitlines()) == 5

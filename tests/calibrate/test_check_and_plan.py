@@ -89,8 +89,18 @@ def test_controls_keep_to_their_calls() -> None:
     for period in range(2, 17):
         controls = made.controls(period)
         assert controls.shifts % period == 0
-        assert controls.items * controls.shifts <= made.control_items * 4 or controls.items == 2
+        assert controls.items >= 2
+        assert controls.items * controls.shifts <= made.control_items * 4
     assert plan(items=60, controls=False).controls(4).items == 0
+
+
+@pytest.mark.parametrize("more", [{"max_calls": 130}, {"items": 60, "periods": (*range(2, 17), 128)}])
+def test_controls_that_would_take_more_calls_are_not_asked(more) -> None:
+    made = plan(**{"periods": range(2, 17), **more})
+    for period in made.periods:
+        controls = made.controls(period)
+        assert 4 + made.items * made.shifts + 3 * controls.items * controls.shifts <= made.calls
+    assert made.controls(made.shifts).items == 0
 
 
 @pytest.mark.parametrize(
