@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from contextlib import ExitStack
@@ -116,7 +117,9 @@ def _prices(options: Options) -> Prices | None:
 
     if options.price_input is None and options.price_output is None:
         return None
-    return Prices(options.price_input or 0.0, options.price_output or 0.0)
+    if options.price_input is None or options.price_output is None:
+        raise InputError("A cost needs both --price-input and --price-output.")
+    return Prices(options.price_input, options.price_output)
 
 
 def _confirm(plan: Plan, yes: bool) -> bool:
@@ -142,10 +145,12 @@ def _arguments(options: Options) -> list[str]:
         ):
             continue
         for one in value if isinstance(value, list) else [value]:
-            told += [f"--{key.replace('_', '-')}"] + ([] if one is True else [str(one)])
+            shown = _LOGIN.sub("", str(one)) if key == "base_url" else str(one)
+            told += [f"--{key.replace('_', '-')}"] + ([] if one is True else [shown])
     return told if options.controls else [*told, "--no-controls"]
 
 
+_LOGIN = re.compile(r"(?<=://)[^/?#]*@")  # a password in a URL stays out of what is saved and shown
 _HOW = ("yes", "as_json", "results", "out", "report", "plot", "weights", "revalidate")
 _DEFAULTS: dict[str, Any] = {
     "context": 8000,

@@ -106,6 +106,7 @@ def test_an_endpoint_with_a_known_model(capsys, tmp_path) -> None:
         ("--lab nothing", "no on-device model 'nothing'"),
         ("--lab csa4 --periods two", "--periods 'two'"),
         ("--lab csa4 --budget 3", "--price-input"),
+        ("--lab csa4 --budget 3 --price-input 0.3", "both --price-input and --price-output"),
         ("--lab csa4 --max-calls 10", "are the least"),
         ("--base-url http://127.0.0.1:9/v1 --model deepseek-v4-flash --records none.txt", "cannot be read"),
         ("--lab csa4 --revalidate deepseek-v4-flash", "was not measured"),
@@ -126,6 +127,23 @@ def test_a_refused_key_is_not_shown(capsys) -> None:
     err = capsys.readouterr().err
     assert "OPENAI_API_KEY" in err
     assert SECRET not in err
+
+
+def test_a_password_in_the_url_is_kept_nowhere(capsys, tmp_path) -> None:
+    from phaseguard.profiles import load_profile
+
+    with Server(PlantedEngine(load_profile("deepseek-v4-flash"), (0.0, 1.0))) as server:
+        url = server.url.replace("://", f"://bob:{SECRET}@")
+        arguments = f"calibrate --base-url {url} --model test-model --profile deepseek-v4-flash --context 500"
+        more = "--items 12 --periods 2-4 --no-controls --report r.html --yes"
+        assert main([*arguments.split(), *more.split()]) == 0
+    command = read_profile(tmp_path / "profiles" / "deepseek-v4-flash.json").provenance.command
+    assert command is not None
+    assert f"--base-url {server.url} --model test-model" in command
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) == 3
+    assert not any(SECRET in path.read_text(encoding="utf-8") for path in written)
+    assert SECRET not in "".join(capsys.readouterr())
 
 
 def test_periods_as_numbers_and_ranges() -> None:
