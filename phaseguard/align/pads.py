@@ -128,8 +128,11 @@ def standing_tokens(text: str, alphabets: Sequence[PadAlphabet]) -> int:
     if not tokens:
         return 0
     pads = "|".join(re.escape(pad) for pad in sorted(tokens, key=len, reverse=True))
-    pattern = re.compile(rf"(?:\A|(?<=\n\n))(?P<pad>{pads})(?=\S|\Z)|(?<=\S)(?:{_OTHER_SEPARATORS})(?=\S)")
-    return sum(tokens.get(match["pad"], 1) for match in pattern.finditer(text))
+    # what a pad stands in front of may be indented, or begin with a newline where a whole text does
+    pattern = re.compile(
+        rf"\A(?P<opening>{pads})|(?<=\n\n)(?P<pad>{pads})(?=[ \t]*\S|\Z)|(?<=\S)(?:{_OTHER_SEPARATORS})(?=\S)"
+    )
+    return sum(tokens.get(match["opening"] or match["pad"], 1) for match in pattern.finditer(text))
 
 
 def _invisible(most: int) -> list[str]:

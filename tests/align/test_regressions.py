@@ -141,3 +141,12 @@ def test_between_two_quoted_words_stands_no_quotation():
     assert ("no such name", "quotation") in found
     assert not any("subclass" in span or span.strip() != span for span, _ in found), found
     assert {"UnboundLocalError", "NameError"} <= {span for span, _ in found}
+
+
+@pytest.mark.parametrize(("budget", "isolate"), [(1, True), (2, True), (2, False)])
+def test_a_pad_in_front_of_indented_text_counts_against_the_budget(budget: int, isolate: bool) -> None:
+    text = "    return code\n\nThe code is K-1.\n\nHe said C-333 at once.\n"
+    options = {"strong": [2], "max_added_tokens": budget, "isolate": isolate}
+    out = align_prompt(text, key_passages=["K-1", "C-333"], **options)
+    assert out.report.pads[0].offset == 0
+    assert align_prompt(out.prompt, key_passages=["K-1", "C-333"], **options).prompt == out.prompt
