@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ def run_calibrate(options: Options) -> bool:
     with ExitStack() as stack:
         target = target_of(options, stack)
         name = options.name or target.profile.name
+        results = options.results or f"calibrate-{name}.jsonl"
+        stack.enter_context(_told_where(results))
         found = calibrate(
             target.endpoint,
             target.profile,
@@ -50,7 +53,7 @@ def run_calibrate(options: Options) -> bool:
             prices=prices,
             periods=candidates,
             controls=options.controls,
-            results=options.results or f"calibrate-{name}.jsonl",
+            results=results,
             name=name,
             out=options.out,
             concurrency=options.concurrency,
@@ -66,6 +69,17 @@ def run_calibrate(options: Options) -> bool:
     else:
         print_rich(*render_calibration(told))
     return found.judgement.verdict != "undecided"
+
+
+@contextmanager
+def _told_where(results: str) -> Iterator[None]:
+    """Say, when the run is interrupted, that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if Path(results).exists():
+            print_status(f"interrupted: the answers are kept in {results}; the same command goes on")
+        raise
 
 
 def _write(options: Options, told: dict[str, Any]) -> None:

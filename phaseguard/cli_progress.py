@@ -50,7 +50,7 @@ class Steps:
 
     def reached(self, step: int, text: str) -> None:
         """So many steps are done, some perhaps in an earlier run."""
-        self._step = step
+        further, self._step = step != self._step, step
         self._bar.update(self._task, completed=step, description=text)
-        if self._every and step % self._every == 0:
+        if self._every and further and step % self._every == 0:
             print_status(f"{step} of {self._total} {self._unit}: {text}")

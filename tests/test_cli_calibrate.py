@@ -146,6 +146,26 @@ def test_a_password_in_the_url_is_kept_nowhere(capsys, tmp_path) -> None:
     assert SECRET not in "".join(capsys.readouterr())
 
 
+def test_an_interrupted_run_says_where_its_answers_are(monkeypatch, capsys, tmp_path) -> None:
+    from phaseguard.calibrate import LabEndpoint
+
+    ask = LabEndpoint.ask
+
+    def interrupted(self, questions):
+        for number, outcome in enumerate(ask(self, questions)):
+            yield outcome
+            if number == 2:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LabEndpoint, "ask", interrupted)
+        assert main([*LAB, "--yes"]) == 130
+    said = "interrupted: the answers are kept in calibrate-lab-chunk4-s0.jsonl; the same command goes on"
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert len((tmp_path / "calibrate-lab-chunk4-s0.jsonl").read_text().splitlines()) == 4
+    assert main([*LAB, "--yes"]) == 0
+
+
 def test_periods_as_numbers_and_ranges() -> None:
     assert parse_periods("2-5, 8,128") == (2, 3, 4, 5, 8, 128)
     for wrong in ("", "a", "2-", "2--4", "-2"):

@@ -23,6 +23,13 @@ def test_a_run_that_goes_on_counts_from_where_it_was(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == "7 of 9 steps: loss 1\n8 of 9 steps: loss 0\n"
 
 
+def test_a_step_that_is_not_done_yet_is_not_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+    with Steps(9, every=2, unit="calls") as steps:
+        for step in (0, 0, 2, 2, 3):
+            steps.reached(step, "look 1")
+    assert capsys.readouterr().err == "2 of 9 calls: look 1\n"
+
+
 def test_nothing_unless_lines_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     with Steps(1) as steps:
         steps.done("a")
