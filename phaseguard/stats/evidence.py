@@ -21,7 +21,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 FREE = 0.3  # weight of the free shape
 SIZE = 16.0  # prior variance of a shape's effect, in variances of its noise: an effect just worth finding
-FREE_SIZE = 25.0  # the same for the free shape, over all its degrees of freedom together
+# the same for the free shape, over all its degrees of freedom together, with weights; without large ones a
+# longer period that much data show clearly would lose to a part of it
+FREE_SIZES = ((25.0, 0.9), (400.0, 0.05), (6400.0, 0.05))
 POWER_OF_TWO = 8.0  # prior weight of a period that is one: nearly all strides are
 _NOTHING = 1e-9
 
@@ -127,8 +129,11 @@ def _evidence(block: _Block, sums: Floats) -> Floats:
     freedom = block.whitened.shape[1]
     if not freedom:
         return np.full(len(sums), _log_prior(block.period))
-    size = FREE_SIZE / freedom
-    free = np.square(sums @ block.whitened).sum(1) * (size / (1 + size) / 2) - freedom / 2 * np.log1p(size)
+    sizes, weights = np.array(FREE_SIZES).T
+    sizes = sizes / freedom
+    squares = np.square(sums @ block.whitened).sum(1)[:, None]
+    ratios = squares * (sizes / (1 + sizes) / 2) - freedom / 2 * np.log1p(sizes) + np.log(weights)
+    free = np.logaddexp.reduce(ratios, axis=1)
     shaped = np.square(sums @ block.shapes) * (SIZE / (1 + SIZE) / 2) + block.weights - np.log1p(SIZE) / 2
     top = np.maximum(shaped.max(1), free)
     total = (1 - FREE) * np.exp(shaped - top[:, None]).sum(1) + FREE * np.exp(free - top)

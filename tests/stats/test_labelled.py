@@ -10,7 +10,7 @@ import pytest
 
 from phaseguard.errors import InputError
 from phaseguard.stats import scan_labelled
-from phaseguard.stats.evidence import FREE, FREE_SIZE, SIZE, Design
+from phaseguard.stats.evidence import FREE, FREE_SIZES, SIZE, Design
 from tests.stats.drawn import draw_answers
 
 RESIDUALS = (np.array([2.0, -1.0, -1.0]), np.array([0.5, 0.5, -1.5, 0.5]))
@@ -46,7 +46,10 @@ def test_evidence_is_the_averaged_ratio_of_densities() -> None:
             for weight, z in zip(block.weights, here @ block.shapes, strict=True)
         )
         free = here @ block.whitened
-        ratio = np.prod([density(z, 1 + FREE_SIZE / len(free)) / density(z, 1) for z in free])
+        ratio = sum(
+            weight * np.prod([density(z, 1 + size / len(free)) / density(z, 1) for z in free])
+            for size, weight in FREE_SIZES
+        )
         prior = {2: 8.0, 3: 1.0}[block.period] / np.sqrt(block.period)
         wanted = np.log(((1 - FREE) * shaped + FREE * ratio) * prior)
         assert design.evidence(sums[None])[0, at] == pytest.approx(wanted)
@@ -63,6 +66,17 @@ def test_periods_that_are_no_power_of_two_are_found_too(period: int) -> None:
     assert (found.label, found.lead, found.scan.period) == ("answer", 0.0, period)
     assert [test.period for test in found.scan.tests] == list(range(2, 17))
     assert all(test.p_corrected >= test.p_value for test in found.scan.tests)
+
+
+def test_a_period_that_mostly_looks_like_half_of_it_is_found_with_much_data() -> None:
+    """Phases 0 and 2 differ by 10 points, 1 and 3 too: few data leave that open, 240 items do not."""
+    rng = np.random.default_rng(0)
+    positions = rng.integers(0, 5000, 240)[:, None] + np.arange(16)
+    right = rng.random(positions.shape) < np.array([1.0, 0.5, 0.9, 0.4])[positions % 4]
+    items = np.repeat(np.arange(240), 16)
+    assert (
+        scan_labelled(right.ravel(), {"answer": positions.ravel()}, items, permutations=99).scan.period == 4
+    )
 
 
 def test_batches_seeds_and_constants_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
