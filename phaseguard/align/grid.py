@@ -21,7 +21,7 @@ class Grid:
     >>> grid.before(7), grid.behind(8), grid.behind(9)  # answer at index 7; the token behind it at 8, or 9
     (7, 0, 3)
     >>> grid.most_before, grid.most_behind, grid.most_pads
-    (7, 3, 10)
+    (7, 3, 11)
     """
 
     stride: int
@@ -47,8 +47,11 @@ class Grid:
 
     @property
     def most_pads(self) -> int:
-        """Most tokens worth adding at one site: a stride fewer fills the same slots at the same phase."""
-        return self.most_before + self.stride - 1
+        """Most tokens worth adding at one site: a stride fewer fills the same slots at the same phase.
+
+        One of them may be the strange half of a token that the pads cut in two.
+        """
+        return self.most_before + self.stride
 
     def preference(self, period: int) -> tuple[int, ...]:
         """Values of the phases where no strength is known: they break ties and outweigh no pad.

@@ -22,7 +22,7 @@ from phaseguard.align.menus import Place
 from phaseguard.align.neighbours import Kind, Neighbours, records
 from phaseguard.align.prompt import FieldKey
 from phaseguard.align.request import Request
-from phaseguard.align.solver import NEUTRAL, STRANGER
+from phaseguard.align.solver import CUT, NEUTRAL, STRANGER
 from phaseguard.text import Span
 
 _DENSE = 4  # up to this stride two sites a side stay cheap to solve exactly
@@ -144,8 +144,8 @@ def _inside(stretch: Stretch, span: Span) -> Span:
 
 
 def position(request: Request, place: Place) -> int:
-    """The token in front of which the pads of a place stand."""
-    return int(np.searchsorted(request.encoding.starts, place.request.end, side="left"))
+    """The token in front of which the pads of a place stand, or which they cut in two."""
+    return int(np.searchsorted(request.encoding.ends, place.request.end, side="right"))
 
 
 def walks(crowd: Crowd, request: Request, sites: Sequence[Place], grid: Grid) -> Iterator[Window]:
@@ -176,7 +176,11 @@ def _walk(
             yield from (place for place in here if place.request.start >= side.key.request.end)
         else:
             here = places.get(start - number, ())
-            yield from (place for place in here[::-1] if place.request.end <= side.key.request.start)
+            for place in here[::-1]:
+                if place.request.end <= side.key.request.start:
+                    yield place
+                    if request.encoding.starts[start - number] < place.request.end:
+                        yield CUT  # the template's last sign and the text's first word are one token
         if number < len(side.kinds):
             yield STRANGER if side.kinds[number] is Kind.STRANGER else NEUTRAL
         elif side.behind or request.offset + start - number > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from phaseguard.align.solver import NEUTRAL, STRANGER, Plan, Problem, SiteNode, SpanNode, WindowNode
+from phaseguard.align.solver import CUT, NEUTRAL, STRANGER, Plan, Problem, SiteNode, SpanNode, WindowNode
 
 
 def enumerate_plans(problem: Problem) -> Plan:
@@ -48,8 +48,13 @@ def _evaluate(problem: Problem, picks: tuple[int, ...]) -> Plan:
 def _strangers(problem: Problem, number: int, node: WindowNode, added: Sequence[int]) -> int:
     """Write out every token beside the answer, and count in the chunks it shares."""
     row: list[int] = []
-    for step in node.walk:
-        row += [NEUTRAL] * added[step] if step >= 0 else [step]
+    for place, step in enumerate(node.walk):
+        if step >= 0:
+            row += [NEUTRAL] * added[step]
+        elif step != CUT:
+            row.append(step)
+        elif added[node.walk[place - 1]]:
+            row[-1] = STRANGER
     stride = problem.grid.stride
     shift = sum(added[:number])
     if node.behind:

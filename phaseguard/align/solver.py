@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from phaseguard.align.grid import NO_CHUNKS, Grid
 
-NEUTRAL, STRANGER = -1, -2  # steps of a walk that are no site
+NEUTRAL, STRANGER, CUT = -1, -2, -3  # steps of a walk that are no site
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class WindowNode:
         index: token index without pads: of the answer's first token, or of the token behind its last.
         behind: whether it is the side behind the answer.
         walk: what is met walking away from the answer: a token that is :data:`NEUTRAL` or a
-            :data:`STRANGER`, or the number of a site node, whose pads are neutral.
+            :data:`STRANGER`, or the number of a site node, whose pads are neutral. A :data:`CUT` behind
+            a site in front of the answer tells that its pads cut a token in two: one token of those that
+            they add, the one furthest away, is the strange half of it.
         price: cost of each stranger that the window holds.
     """
 
@@ -214,7 +216,8 @@ def _uses(problem: Problem) -> dict[int, _Use]:
             most = problem.grid.most_behind if node.behind else problem.grid.most_before
             for place, step in enumerate(node.walk):
                 if step >= 0:
-                    before = sum(other < 0 for other in node.walk[:place])
+                    before = sum(other in (NEUTRAL, STRANGER) for other in node.walk[:place])
+                    before -= CUT in node.walk[place + 1 : place + 2]  # whether the last slot is full counts
                     slots = uses[step].slots if step in uses else 0
                     uses[step] = _Use(number, max(slots, most - before, 0))
     return uses
@@ -230,11 +233,15 @@ def strangers(node: WindowNode, grid: Grid, shift: int, amounts: Mapping[int, in
         room = grid.behind(node.index + shift - sum(amounts.get(step, 0) for step in node.walk if step >= 0))
     else:
         room = grid.before(node.index + shift)
-    found = 0
+    found = pads = 0
     for step in node.walk:
+        if step == CUT:
+            found += pads > 0 and room >= 0
+            continue
         if room <= 0:
             break
-        room -= 1 if step < 0 else amounts.get(step, 0)
+        pads = 0 if step < 0 else amounts.get(step, 0)
+        room -= 1 if step < 0 else pads
         found += step == STRANGER
     return found
 

@@ -150,3 +150,21 @@ def test_a_pad_in_front_of_indented_text_counts_against_the_budget(budget: int, 
     out = align_prompt(text, key_passages=["K-1", "C-333"], **options)
     assert out.report.pads[0].offset == 0
     assert align_prompt(out.prompt, key_passages=["K-1", "C-333"], **options).prompt == out.prompt
+
+
+@pytest.mark.parametrize("answer", ["A-17", "A-17 More text follows here.", "A-17\n\nMore text."])
+@pytest.mark.parametrize("asked", ["Look it up.", "Look it up now.", "Look it up now now.", "Look."])
+@pytest.mark.parametrize("options", [{}, {"isolate": True, "strong": [2, 3]}], ids=["auto", "both"])
+def test_pads_that_cut_the_first_token_of_a_tool_result_isolate_it(
+    answer: str, asked: str, options: dict[str, Any]
+) -> None:
+    """The encoding writes ``<tool_result>`` in front, and its ``>`` is one token with the answer's ``A``."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": asked},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": answer},
+    ]
+    out = align_prompt(messages, key_passages=["A-17"], **options)
+    assert out.report.verified
+    assert align_prompt(out.prompt, key_passages=["A-17"], **options).prompt == out.prompt

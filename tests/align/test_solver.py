@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from phaseguard.align.grid import Grid
 from phaseguard.align.naive import enumerate_plans
 from phaseguard.align.solver import (
+    CUT,
     NEUTRAL,
     STRANGER,
     Node,
@@ -59,7 +60,11 @@ def crowded(draw: st.DrawFn) -> Problem:
         open_windows = _close(open_windows, row, nodes, draw(st.integers(0, 1)))
         price, index = draw(st.integers(0, 3)), sum(step < 0 for step in row)
         nodes.append(SpanNode(tuple(draw(st.lists(st.integers(-4, 4), min_size=period, max_size=period)))))
-        nodes.append(WindowNode(index, False, tuple(reversed(row)), price))
+        walk = row[::-1]
+        for place in range(len(walk), 0, -1):
+            if walk[place - 1] >= 0 and draw(st.booleans()):
+                walk.insert(place, CUT)
+        nodes.append(WindowNode(index, False, tuple(walk), price))
         row += [NEUTRAL] * draw(st.integers(1, 2))
         open_windows.append((len(row), sum(step < 0 for step in row), price))
         row += draw(tokens)
