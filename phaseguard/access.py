@@ -48,8 +48,7 @@ class Access:
         >>> Access.read("http://127.0.0.1:8000/v1", None, {"OPENAI_API_KEY": "sk-1"})
         Access(source='OPENAI_API_KEY')
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _names_a_host(url):
             raise InputError("base_url: give one that starts with http:// or https:// and names a host.")
         names = NAMES if name is None else (name,)
         found = next((one for one in names if environ.get(one, "").strip()), None)
@@ -66,8 +65,8 @@ class Access:
 
     @property
     def host(self) -> str:
-        """The host of the URL."""
-        return urlsplit(self.url).hostname or ""
+        """The host of the URL, with its port where it names one: two engines may share a machine."""
+        return urlsplit(self.url).netloc.rpartition("@")[2].lower()
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -99,6 +98,14 @@ class Access:
         tail = tail.lstrip("*")
         parts = [secret for secret in self.secrets if secret.startswith(head) and secret.endswith(tail)]
         return HIDDEN if parts and (head or tail) else found[0]
+
+
+def _names_a_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or brackets without an address
+        return False
 
 
 def _spelling(secret: str) -> re.Pattern[str]:

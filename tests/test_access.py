@@ -18,6 +18,7 @@ def test_a_key_is_read_from_the_first_variable_and_hides_itself() -> None:
         "PHASEGUARD_API_KEY",
         "127.0.0.1",
     )
+    assert Access.read("http://user:pass-word@[::1]:8000/v1", None, KNOWN).host == "[::1]:8000"
     assert "sk-one" not in repr(access)
     assert "pass-word" not in repr(access)
     given = [{"a": "pass-word"}, 1, None, "xsk-one-0123456789x", ("sk-o*****6789",)]

@@ -32,7 +32,7 @@ class OpenAIEndpoint:
             that is set by default. A server without keys needs none.
         concurrency: requests under way at once.
         timeout: seconds for one request; ``retries``: tries after the first.
-        provider: who serves the model; the host of the URL by default.
+        provider: who serves the model; the host of the URL, with its port if it names one, by default.
 
     Raises:
         InputError: for a URL, a key or numbers that cannot be used.

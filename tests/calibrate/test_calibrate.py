@@ -40,6 +40,7 @@ from phaseguard.testing import Call, Completion, Fault, LabEngine, ScriptedEngin
 from tests.calibrate.planted import PlantedEngine
 
 MODEL = "test-model"
+PROVIDER = "here"  # whatever port it has: a run goes on with it
 FEW = {"periods": range(2, 9), "items": 12}
 SMALL = {"prompt_tokens": 100, "answer_tokens": 1, "periods": range(2, 9), "controls": False}
 CHAT = load_profile("deepseek-v4-flash")
@@ -50,7 +51,7 @@ def over_http(
 ) -> Calibration:
     with (
         Server(engine or LabEngine(model), faults=faults) as server,
-        OpenAIEndpoint(server.url, MODEL, timeout=timeout) as endpoint,
+        OpenAIEndpoint(server.url, MODEL, timeout=timeout, provider=PROVIDER) as endpoint,
     ):
         return calibrate(
             endpoint,
@@ -235,7 +236,10 @@ def test_a_finished_run_is_not_asked_again(tmp_path) -> None:
     path = tmp_path / "r.jsonl"
     first = over_http("chunk4-s0", results=path, **FEW)
     lines = path.read_text()
-    with Server(LabEngine("chunk4-s0")) as server, OpenAIEndpoint(server.url, MODEL) as endpoint:
+    with (
+        Server(LabEngine("chunk4-s0")) as server,
+        OpenAIEndpoint(server.url, MODEL, provider=PROVIDER) as endpoint,
+    ):
         again = calibrate(
             endpoint,
             lab_profile("chunk4-s0"),
@@ -250,6 +254,19 @@ def test_a_finished_run_is_not_asked_again(tmp_path) -> None:
     assert again.judgement == first.judgement
     assert again.strengths == first.strengths
     assert any("No call was made" in note for note in again.notes)
+
+
+def test_another_engine_on_the_same_machine_is_another_run(tmp_path) -> None:
+    def found(model: str) -> Calibration:
+        with Server(LabEngine(model)) as server, OpenAIEndpoint(server.url, MODEL) as endpoint:
+            language, base = LabLanguage.of(model), lab_profile("chunk4-s0")
+            return calibrate(
+                endpoint, base, language=language, results=tmp_path / "r", save=False, controls=False, **FEW
+            )
+
+    assert found("chunk4-s0").judgement.verdict == "effect"
+    with pytest.raises(InputError, match="another run: provider differ"):
+        found("chunk4-s0")
 
 
 def test_results_of_another_run_are_refused_before_anything_is_asked(tmp_path) -> None:
@@ -312,7 +329,7 @@ def test_an_endpoint_that_goes_away_loses_nothing(tmp_path) -> None:
         Server(
             LabEngine("chunk4-s0"), faults=lambda call: Fault.status(500) if call.number > 15 else None
         ) as server,
-        OpenAIEndpoint(server.url, MODEL, retries=0) as endpoint,
+        OpenAIEndpoint(server.url, MODEL, retries=0, provider=PROVIDER) as endpoint,
         pytest.raises(EndpointError, match=r"in a row failed.*answers are kept in"),
     ):
         calibrate(

@@ -175,7 +175,9 @@ def test_nobody_there() -> None:
     assert "cannot be reached" in (outcome.error or "")
 
 
-@pytest.mark.parametrize("url", ["ftp://host/v1", "no url", "http://"])
+@pytest.mark.parametrize(
+    "url", ["ftp://host/v1", "no url", "http://", "http://host:abc/v1", "http://[::1/v1"]
+)
 def test_urls_that_are_none(url) -> None:
     with pytest.raises(InputError, match="base_url"):
         OpenAIEndpoint(url, "m")
