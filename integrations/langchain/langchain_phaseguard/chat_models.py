@@ -64,9 +64,7 @@ class ChatPhaseGuard(BaseChatModel):
     @classmethod
     def _take_over(cls, values: dict[str, Any]) -> dict[str, Any]:
         inner = values.get("model")
-        own = {
-            name: value for name in _TAKEN_OVER if (value := getattr(inner, name, None)) not in (None, False)
-        }
+        own = {name: value for name in _TAKEN_OVER if (value := getattr(inner, name, None)) is not None}
         return {**own, **values}
 
     @property
@@ -87,6 +85,13 @@ class ChatPhaseGuard(BaseChatModel):
 
     def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
         return f"{self.model._get_llm_string(stop=stop, **kwargs)}---{self.guard!r}"
+
+    def _combine_llm_outputs(self, llm_outputs: list[Any]) -> dict[str, Any]:
+        return self.model._combine_llm_outputs(llm_outputs)
+
+    def get_token_ids(self, text: str) -> list[int]:
+        """As the model inside reads a text."""
+        return self.model.get_token_ids(text)
 
     def get_num_tokens(self, text: str) -> int:
         """As the model inside counts."""
@@ -122,11 +127,19 @@ class ChatPhaseGuard(BaseChatModel):
             return RunnableMap({name: self._in_place(step) for name, step in runnable.steps__.items()})
         return runnable
 
-    def _streaming_disabled(self, **kwargs: Any) -> bool:
-        """Also where the model inside cannot stream: its answer then comes as one chunk."""
-        own = type(self.model)
-        can = own._stream is not BaseChatModel._stream or own._astream is not BaseChatModel._astream
-        return not can or bool(super()._streaming_disabled(**kwargs))
+    def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
+        """As the model inside would, by what it can and its ``streaming``, unless this one must not."""
+        call = {**kwargs, "async_api": async_api, "run_manager": run_manager}
+        may = super()._should_stream(**{**call, "stream": True})
+        return may and bool(self.model._should_stream(**call))
+
+    def _should_use_protocol_streaming(
+        self, *, async_api: bool, run_manager: Any = None, **kwargs: Any
+    ) -> bool:
+        """Only where the model inside streams the other way too: that is what is translated."""
+        call = {**kwargs, "async_api": async_api, "run_manager": run_manager}
+        can = self._should_stream(**{"stream": True, **call})
+        return can and super()._should_use_protocol_streaming(**call)
 
     def _aligned(
         self,

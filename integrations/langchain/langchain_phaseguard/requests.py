@@ -24,6 +24,7 @@ from phaseguard import PhaseGuard
 _AS_IS: ContextVar[bool] = ContextVar("phaseguard_as_is", default=False)
 _MODEL_RUN: ContextVar[UUID | None] = ContextVar("phaseguard_model_run", default=None)
 _MOST = 100_000  # runs that never end must not fill the memory
+_MOST_MARKED = 10_000  # nor requests whose end is not seen, since a caller's own tracing began them
 
 
 class _Roots(BaseCallbackHandler):
@@ -52,6 +53,8 @@ class _Roots(BaseCallbackHandler):
         """Have ``guard`` forget the marks of ``root`` when that ends."""
         with self._lock:
             self._marked.setdefault(root, weakref.WeakSet()).add(guard)
+            while len(self._marked) > _MOST_MARKED:
+                self._drop(next(iter(self._marked)))
 
     def _start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **__: Any) -> None:
         with self._lock:

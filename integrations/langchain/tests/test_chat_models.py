@@ -1,25 +1,20 @@
-"""Guarded chat models: what reaches the wire, and that all else is the model's own."""
+"""Guarded chat models: what reaches the wire."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from langchain_core.caches import InMemoryCache
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel, ParrotFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.tools import tool
-from langchain_phaseguard import ChatPhaseGuard, PhaseGuardChatDeepSeek, PhaseGuardChatOpenAI
+from langchain_phaseguard import PhaseGuardChatDeepSeek, PhaseGuardChatOpenAI
 from pydantic import BaseModel
 
 from phaseguard import PhaseGuard
 from phaseguard.errors import PhaseGuardWarning
-from phaseguard.testing import Completion, Fault, ScriptedEngine, Server, ToolCall
+from phaseguard.testing import Completion, ScriptedEngine, Server, ToolCall
 
 from .case import (
     KEY,
@@ -126,119 +121,6 @@ def test_tools_together_with_a_format_are_no_prompt_of_this_model(
     assert [one["function"]["name"] for one in call.body["tools"]] == ["look_up"]
     assert call.body["response_format"]["type"] == "json_schema"
     assert call.texts == (f"{PASSAGE}\n\n{QUERY}",)
-
-
-@every_kind
-async def test_usage_and_callbacks_are_the_model_s_own_and_come_once(
-    clients: Clients, make: Any, plain: Any
-) -> None:
-    seen: list[str] = []
-    given: list[str] = []
-
-    class Handler(BaseCallbackHandler):
-        def on_chat_model_start(self, serialized: Any, messages: Any, **more: Any) -> None:
-            seen.append("start")
-            given.append(messages[0][0].content)
-
-        def on_llm_end(self, response: Any, **more: Any) -> None:
-            seen.append("end")
-
-        def on_llm_error(self, error: Any, **more: Any) -> None:
-            seen.append("error")
-
-    text = f"{PASSAGE} \n\n\n\n{QUERY}"
-    with serving() as server:
-        model = make(server, clients, guard_for(1), callbacks=[Handler()], stream_usage=True)
-        for way in ("sync", "async", "stream", "astream"):
-            said = await asked(model, way, text)
-            assert said.usage_metadata["input_tokens"] > 0
-            assert said.usage_metadata["output_tokens"] > 0
-    assert seen == ["start", "end"] * 4
-    assert set(given) == {text}, "callbacks show what was given"
-
-
-@every_kind
-async def test_events_stream_once(clients: Clients, make: Any, plain: Any) -> None:
-    guard = guard_for(2)
-    with serving() as server:
-        chain = rag(make(server, clients, guard), guard)
-        events = [event async for event in chain.astream_events(QUERY, version="v2")]
-        assert phase_of(server.calls[0]) == 2
-    kinds = [event["event"] for event in events]
-    assert (kinds.count("on_chat_model_start"), kinds.count("on_chat_model_end")) == (1, 1)
-    parts = [event["data"]["chunk"].content for event in events if event["event"] == "on_chat_model_stream"]
-    assert "".join(parts) == KEY
-    assert len(parts) > 1
-
-
-@every_kind
-def test_a_cache_tells_guards_from_each_other(clients: Clients, make: Any, plain: Any) -> None:
-    cache = InMemoryCache()
-    with serving() as server:
-        models = [
-            chat(plain, server, clients, cache=cache),
-            make(server, clients, guard_for(1), cache=cache),
-            make(server, clients, guard_for(2), cache=cache),
-        ]
-        for model in models * 2:
-            model.invoke(f"{PASSAGE}\n\n{QUERY}")
-        assert len(server.calls) == 3
-        make(server, clients, guard_for(2), cache=cache).invoke(f"{PASSAGE}\n\n{QUERY}")
-        assert len(server.calls) == 3, "a guard of the same choices is the same"
-
-
-@every_kind
-def test_a_rate_limiter_limits(clients: Clients, make: Any, plain: Any) -> None:
-    class Counting(InMemoryRateLimiter):
-        asked = 0
-
-        def acquire(self, *, blocking: bool = True) -> bool:
-            self.asked += 1
-            return True
-
-    limiter = Counting()
-    with serving() as server:
-        model = make(server, clients, guard_for(1), rate_limiter=limiter)
-        model.invoke(QUERY)
-        list(model.stream(QUERY))
-    assert limiter.asked == 2
-
-
-class _Slow(BaseChatModel):
-    """Cannot stream."""
-
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
-        return ParrotFakeChatModel()._generate(messages, stop, run_manager, **kwargs)
-
-    @property
-    def _llm_type(self) -> Literal["slow"]:
-        return "slow"
-
-
-@every_way
-async def test_a_model_that_cannot_stream(way: str) -> None:
-    said = await asked(ChatPhaseGuard(_Slow(), PhaseGuard()), way, QUERY)
-    assert said.content == QUERY
-
-
-def test_parameters_of_the_model_are_the_wrapper_s() -> None:
-    cache, limiter = InMemoryCache(), InMemoryRateLimiter()
-    inner = FakeMessagesListChatModel(
-        responses=[AIMessage("")], cache=cache, rate_limiter=limiter, tags=["a"], metadata={"b": 1}
-    )
-    model = ChatPhaseGuard(inner, PhaseGuard())
-    assert (model.cache, model.rate_limiter, model.tags) == (cache, limiter, ["a"])
-    assert (model.metadata or {})["b"] == 1
-
-
-@every_kind
-async def test_fallbacks_are_guarded_too(clients: Clients, make: Any, plain: Any) -> None:
-    guard = guard_for(3)
-    broken = Server(ScriptedEngine(KEY), models=(MODEL,), faults=lambda _: Fault("status", code=500))
-    with broken as first, serving() as second:
-        model = make(first, clients, guard).with_fallbacks([make(second, clients, guard)])
-        assert (await asked(rag(model, guard), "async", QUERY)).content == KEY
-        assert [phase_of(call) for call in (*first.calls, *second.calls)] == [3, 3]
 
 
 @every_kind

@@ -8,9 +8,10 @@ import re
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.callbacks import AsyncCallbackHandler, CallbackManager
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
@@ -161,6 +162,20 @@ def test_marks_are_there_until_the_end_and_errors_end_too() -> None:
     assert len(during) == 2
     assert guard.marked(packed(notes(question(8))), request=root) == ()
     assert (_ROOTS._parents, _ROOTS._marked) == ({}, {})
+
+
+def test_requests_whose_end_is_not_seen_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller's own tracing gives them a parent that no handler is told the end of."""
+    monkeypatch.setattr("langchain_phaseguard.requests._MOST_MARKED", 3)
+    guard, text = PhaseGuard(), "The code is A-17."
+    retriever = PhaseGuardRetriever(RunnableLambda(lambda _: [Document(text)]), guard)
+    parents = [uuid4() for _ in range(6)]
+    for parent in parents:
+        retriever.invoke("code?", config={"callbacks": CallbackManager([], parent_run_id=parent)})
+    marked = [bool(guard.marked(text, request=parent)) for parent in parents]
+    assert marked == [False] * 3 + [True] * 3
+    for parent in parents:
+        _ROOTS._drop(parent)
 
 
 def test_a_guard_can_go_away() -> None:
