@@ -27,6 +27,7 @@ _READ = {
     "query": "query_column",
     "answer": "answer_column",
 }
+_OPTIONAL = ("key_column", "query_column", "answer_column")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +94,12 @@ class BatchAligner:
         """Check everything that does not need a tokenizer."""
         reports, pads, strong = self.report_columns, self.pads, self.strong
         self._set("profile", load_profile(self.profile))
+        if not isinstance(reports, Sequence):
+            raise InputError(
+                f"report_columns={reports!r}: give a list of names. {did_you_mean('', _NOTHING)}"
+            )
         self._set("report_columns", (reports,) if isinstance(reports, str) else tuple(reports))
-        self._set("pads", pads if isinstance(pads, str) else tuple(pads))
+        self._set("pads", tuple(pads) if isinstance(pads, Sequence) and not isinstance(pads, str) else pads)
         if isinstance(self.tokenizer, os.PathLike):
             self._set("tokenizer", os.fspath(self.tokenizer))
         evidence = self._setting(None).evidence
@@ -105,9 +110,16 @@ class BatchAligner:
         for name in self.report_columns:
             if name not in _NOTHING:
                 raise InputError(f"report_columns has {name!r}. {did_you_mean(str(name), _NOTHING)}")
+        self._check_names()
         twice = [name for name in self.new_columns if self.new_columns.count(name) > 1]
         if twice:
             raise InputError(f"Two new columns would be called {twice[0]!r}: give each a name of its own.")
+
+    def _check_names(self) -> None:
+        for option in (*_READ.values(), "output_column", "error_column"):
+            name = getattr(self, option)
+            if not isinstance(name, str) and (name is not None or option not in _OPTIONAL):
+                raise InputError(f"{option}={name!r}: give the name of a column.")
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)  # frozen for everyone else

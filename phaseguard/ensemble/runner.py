@@ -7,6 +7,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from numbers import Real
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from phaseguard.align.passages import Given
@@ -107,17 +108,21 @@ class Ensemble:
 
     def __post_init__(self) -> None:
         if not callable(self.ask_model):
-            raise InputError(f"ask is {type(self.ask_model).__name__}: give a function that takes a prompt.")
-        if self.timeout is not None and not self.timeout > 0:
+            raise InputError(f"ask_model={self.ask_model!r}: give a function that takes a prompt.")
+        if self.on_disagreement is not None and not callable(self.on_disagreement):
+            raise InputError(f"on_disagreement={self.on_disagreement!r}: give a function, or None.")
+        if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout > 0):
             raise InputError(f"timeout={self.timeout!r}: give seconds above 0, or None.")
+        if not isinstance(self.budget, Budget):
+            raise InputError(f"budget={self.budget!r}: give a voting.Budget, such as Budget(calls=3).")
         for name, least in (("concurrency", 1), ("answer_tokens", 0)):
             given = getattr(self, name)
             if not isinstance(given, int) or isinstance(given, bool) or given < least:
                 raise InputError(f"{name}={given!r}: give a whole number from {least}.")
         self._rules()
-        several = [self.find_answer] if isinstance(self.find_answer, str) else self.find_answer
-        if isinstance(several, Sequence):
-            extract("", [one for one in several if isinstance(one, str)])  # an unknown preset is told at once
+        if self.find_answer is not None:
+            several = self.find_answer if isinstance(self.find_answer, list | tuple) else [self.find_answer]
+            extract("", [one for one in several if not callable(one)])  # what is none of them is told at once
 
     def lay_out(self, prompt: Any, **where: Unpack[Where]) -> LayoutSet:
         r"""The layouts that would be asked; arguments and errors are those of :func:`make_layouts`.

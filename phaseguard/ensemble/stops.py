@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, TypeAlias
 
 from phaseguard.ensemble.layouts import Layout, LayoutSet
@@ -78,13 +79,16 @@ class Rules:
             InputError: when one cannot be used.
         """
         scorer_of(rule)  # an unknown rule is told before anything is asked
-        several = [stop] if isinstance(stop, str | int | float) else list(stop)
+        if not callable(grouping):
+            raise InputError(f"grouping={grouping!r}: give a function of ballots, such as voting.group.")
+        several = list(stop) if isinstance(stop, Collection) and not isinstance(stop, str) else [stop]
         names = [one for one in several if isinstance(one, str)]
-        numbers = [float(one) for one in several if not isinstance(one, str)]
+        numbers = [float(one) for one in several if isinstance(one, Real)]
         for name in names:
             if name not in _NAMES:
                 raise InputError(f"stop={name!r} is unknown. {did_you_mean(name, _NAMES)}")
-        if not several or len(numbers) > 1 or ("all" in names and len(several) > 1):
+        strange = len(names) + len(numbers) < len(several)
+        if strange or not several or len(numbers) > 1 or ("all" in names and len(several) > 1):
             raise InputError(
                 f"stop={stop!r}: give 'settled', 'agree' and one probability, alone or together, or 'all'."
             )

@@ -120,6 +120,8 @@ def read_profile(path: Path) -> PhaseProfile:
         raise ProfileError(
             f"{path} is not JSON: {fault.msg} at line {fault.lineno}, column {fault.colno}. Correct it there."
         ) from fault
+    except (RecursionError, ValueError) as fault:  # nested too deep, or a number of thousands of digits
+        raise ProfileError(f"{path} cannot be read: {fault}. Write it again.") from fault
     if not isinstance(data, dict):
         raise ProfileError(f"{path} holds a {type(data).__name__}: a profile is one JSON object.")
     try:

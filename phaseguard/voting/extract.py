@@ -58,7 +58,7 @@ def extract(text: str, how: Extractor | Sequence[Extractor]) -> str | None:
     >>> extract("code: A-17, code: B-4", re.compile(r"code: (\S+)"))
     'B-4'
     """
-    several = [how] if isinstance(how, str | re.Pattern) or callable(how) else how
+    several = how if isinstance(how, Sequence) and not isinstance(how, str) else [how]
     for one in several:
         answer = _finder(one)(text)
         if answer is not None and answer.strip():
@@ -69,8 +69,12 @@ def extract(text: str, how: Extractor | Sequence[Extractor]) -> str | None:
 def _finder(how: Extractor) -> Callable[[str], str | None]:
     if isinstance(how, re.Pattern):
         return lambda text: _by_pattern(text, how)
-    if not isinstance(how, str):
+    if callable(how):
         return how
+    if not isinstance(how, str):
+        raise InputError(
+            f"{how!r} finds no answer: give a preset, a compiled pattern, a function, or a list of these."
+        )
     if how not in _PRESETS:
         hint = did_you_mean(how, _PRESETS)
         raise InputError(

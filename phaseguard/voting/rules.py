@@ -200,6 +200,6 @@ def scorer_of(rule: Rule) -> Scorer:
     >>> scorer_of("majority").combine([1.0, 1.0])
     2.0
     """
-    if rule not in _SCORERS:
-        raise InputError(f"There is no rule {rule!r}. {did_you_mean(rule, get_args(Rule))}")
+    if not isinstance(rule, str) or rule not in _SCORERS:
+        raise InputError(f"There is no rule {rule!r}. {did_you_mean(str(rule), get_args(Rule))}")
     return _SCORERS[rule]

@@ -229,6 +229,10 @@ def test_batches_that_cannot_be_read_say_what_to_do(columns, options, words):
     [
         ({"profile": "deepseek-v4-flsh"}, ProfileError, "Did you mean"),
         ({"pads": "soft"}, InputError, "pads='soft'"),
+        ({"pads": 5}, InputError, "pads=5"),
+        ({"report_columns": 5}, InputError, "report_columns=5"),
+        ({"prompt_column": None}, InputError, "prompt_column=None"),
+        ({"key_column": ["keys"]}, InputError, r"key_column=\['keys'\]"),
         ({"level": "most"}, InputError, "most"),
         ({"strong": {9}}, InputError, "phases from 0"),
         ({"occurrence": "last"}, InputError, "occurrence"),

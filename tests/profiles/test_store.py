@@ -105,6 +105,8 @@ def test_broken_files_are_named_and_do_not_hide_others(own, tmp_path):
         (b"[]", "holds a list"),
         (b'{"schema": 9}', "schema 9"),
         (b'{"name": "x"}', "is missing"),
+        (b"[" * 100_000, "cannot be read: maximum recursion depth"),
+        (b"1" * 5_000, "cannot be read: Exceeds the limit"),
     ]:
         broken.write_bytes(content)
         with pytest.raises(ProfileError, match=words) as caught:

@@ -71,6 +71,8 @@ def test_answers_are_extracted(how, text, answer):
 def test_unknown_presets_are_refused():
     with pytest.raises(InputError, match=r"Did you mean 'boxed'.*re\.compile"):
         extract("x", "boxd")
+    with pytest.raises(InputError, match="None finds no answer"):
+        extract("x", ["boxed", None])
 
 
 @pytest.mark.parametrize("how", PRESETS)
