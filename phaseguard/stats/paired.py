@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phaseguard.errors import InputError
-from phaseguard.stats.accuracy import clustered_by
+from phaseguard.stats.accuracy import clustered_by, wilson
 from phaseguard.stats.phases import PhaseComparison
 
 Floats = NDArray[np.float64]
@@ -92,7 +92,7 @@ def largest_gap(
     >>> everything = np.ones(960, bool)
     >>> limit = largest_gap(everything, [np.arange(960)], np.arange(960) // 16, [2, 4, 8], 0.05)
     >>> round(limit, 1)
-    2.2
+    4.3
     """
     largest = 0.0
     for index in map(np.asarray, labels):
@@ -144,13 +144,34 @@ def difference_limits(
     else:
         scale = np.where(spread > 0, spread, 1.0)
         related = np.clip(covariance / (scale[:, None] * scale), -1, 1)
-        phases = clustered_by(values, groups, phase, period, 1 - 2 * tail)
-        below = means - np.array([accuracy.low for accuracy in phases])
-        above = np.array([accuracy.high for accuracy in phases]) - means
+        low, high = _share_limits(values, groups, phase, period, 1 - 2 * tail)
+        below, above = means - low, high - means
         squares = below[:, None] ** 2 + above**2 - 2 * related * below[:, None] * above
         half = np.sqrt(np.maximum(squares, 0))
     np.fill_diagonal(half, 0.0)
     return np.asarray(difference - half)
+
+
+def _share_limits(
+    values: NDArray[np.bool_],
+    groups: NDArray[np.integer],
+    phase: NDArray[np.integer],
+    period: int,
+    confidence: float,
+) -> Floats:
+    """``[2, period]`` limits of each phase's share.
+
+    Where all answers of a phase are alike nothing tells how far those of one cluster depend on each other:
+    each cluster counts as one answer there.
+    """
+    limits: list[tuple[float, float]] = []
+    for number, found in enumerate(clustered_by(values, groups, phase, period, confidence)):
+        clusters = len(np.unique(groups[phase == number]))
+        alike = found.right in (0, found.n)
+        limits.append(
+            wilson(found.mean * clusters, clusters, confidence) if alike else (found.low, found.high)
+        )
+    return np.array(limits).T
 
 
 def _cluster_moments(
