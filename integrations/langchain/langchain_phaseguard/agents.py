@@ -11,7 +11,10 @@ from langchain.agents.middleware import ModelRequest
 from langchain.agents.structured_output import AutoStrategy, OutputToolBinding, ProviderStrategy, ToolStrategy
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.runnables import RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_phaseguard.payloads import name_of, options_of, to_payload
 from langchain_phaseguard.requests import current_request, mark
@@ -84,7 +87,8 @@ def _strategy(request: ModelRequest[Any]) -> Any:
     if form is None or isinstance(form, ToolStrategy | ProviderStrategy):
         return form
     schema = form.schema if isinstance(form, AutoStrategy) else form
-    offered = (request.model.profile or {}).get("structured_output")
+    profile = request.model.profile if isinstance(request.model, BaseChatModel) else None
+    offered = (profile or {}).get("structured_output")
     return ProviderStrategy(schema=schema) if offered else ToolStrategy(schema=schema)
 
 
@@ -145,12 +149,24 @@ class Watched:
     ) -> Watched:
         """Put ``messages`` in the place of the request's own, and ``tags`` on the model's run."""
         witness = Witness(messages, payload_of(request).get("tools") or ())
-        model = request.model
-        update = {"callbacks": _with(model.callbacks, witness), "tags": [*(model.tags or ()), *tags]}
-        changes: dict[str, Any] = {"model": model.model_copy(update=update), "messages": list(messages)}
+        model = _watched(request.model, witness, tags)
+        changes: dict[str, Any] = {"model": model, "messages": list(messages)}
         if request.system_message is not None:
             changes |= {"system_message": messages[0], "messages": list(messages[1:])}
         return cls(request.override(**changes), witness)
+
+
+def _watched(model: Any, witness: Witness, tags: Sequence[str]) -> Any:
+    """A copy whose calls are seen and tagged, in whatever it is wrapped; what is unknown stays itself."""
+    if isinstance(model, BaseChatModel):
+        update = {"callbacks": _with(model.callbacks, witness), "tags": [*(model.tags or ()), *tags]}
+        return model.model_copy(update=update)
+    if isinstance(model, RunnableBindingBase):
+        return model.model_copy(update={"bound": _watched(model.bound, witness, tags)})
+    if isinstance(model, RunnableWithFallbacks):
+        first, *others = [_watched(one, witness, tags) for one in (model.runnable, *model.fallbacks)]
+        return model.model_copy(update={"runnable": first, "fallbacks": others})
+    return model
 
 
 def _with(callbacks: Any, witness: Witness) -> Any:

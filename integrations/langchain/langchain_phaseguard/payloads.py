@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
-from langchain_core.runnables import RunnableBinding
+from langchain_core.runnables import RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 
@@ -43,7 +44,9 @@ def as_sent(response_format: Any) -> Any:
 
 
 def name_of(model: Any) -> str | None:
-    """The name that a chat model asks for, or None."""
+    """The name that a chat model asks for, in whatever it is wrapped, or None."""
+    while (inner := _inside(model)) is not None:
+        model = inner
     for name in ("model_name", "model"):
         if isinstance(value := getattr(model, name, None), str):
             return value
@@ -51,16 +54,25 @@ def name_of(model: Any) -> str | None:
 
 
 def options_of(runnable: Any) -> dict[str, Any]:
-    """What is bound to a chat model, in however many layers.
+    """What is bound to a chat model, in however many layers; with fallbacks, to the one that is asked first.
 
     >>> from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
-    >>> options_of(ParrotFakeChatModel().bind(stop=["."]).with_config(tags=["a"]))
+    >>> options_of(ParrotFakeChatModel().bind(stop=["."]).with_retry().with_config(tags=["a"]))
     {'stop': ['.']}
     """
     bound: dict[str, Any] = {}
-    while isinstance(runnable, RunnableBinding):
-        bound, runnable = {**runnable.kwargs, **bound}, runnable.bound
+    while (inner := _inside(runnable)) is not None:
+        if isinstance(runnable, RunnableBindingBase):
+            bound = {**runnable.kwargs, **bound}
+        runnable = inner
     return bound
+
+
+def _inside(runnable: Any) -> Any:
+    """What a runnable is wrapped around, or None."""
+    if isinstance(runnable, RunnableBindingBase):
+        return runnable.bound
+    return runnable.runnable if isinstance(runnable, RunnableWithFallbacks) else None
 
 
 def _to_openai_tool(tool: Any) -> Mapping[str, Any]:
