@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from phaseguard.cli_calibrate_run import run_calibrate, run_revalidate
-from phaseguard.cli_calibrate_target import Options
+from phaseguard.cli_calibrate_target import Options, refuse_unused
 from phaseguard.cli_calibrate_weights import weights_command
 
 FOUND = 1
 EPILOG = (
     "Exit codes: 0 done; 1 undecided, or a profile does not hold any more; 2 bad input, or an endpoint that "
-    "cannot be asked; 3 an error of phaseguard itself. Interrupted, the same command goes on."
+    "cannot be asked; 3 an error of phaseguard itself; 130 interrupted: the same command goes on."
 )
 
 
@@ -86,6 +86,7 @@ def calibrate(
     The plan with its cost comes first. What is found is kept as a profile, which aligning uses from then on.
     """
     options = Options(**locals())
+    refuse_unused(options)
     if weights is not None:
         weights_command(
             weights, name=name, tokenizer=tokenizer, chat=chat, model=model, output=out, as_json=as_json

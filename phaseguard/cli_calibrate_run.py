@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from phaseguard.cli_calibrate_target import Options, target_of
+from phaseguard.cli_calibrate_target import Options, given, target_of
 from phaseguard.cli_print import print_json, print_rich, print_status
 from phaseguard.cli_progress import Steps
 from phaseguard.errors import InputError
@@ -151,12 +151,8 @@ def _confirm(plan: Plan, yes: bool) -> bool:
 def _arguments(options: Options) -> list[str]:
     """The options that differ from their defaults, without what tells how the run was started."""
     told: list[str] = []
-    for key, value in asdict(options).items():
-        if key in _HOW or value in (
-            None,
-            False,
-            _DEFAULTS.get(key),
-        ):
+    for key, value in given(options):
+        if key in _HOW:
             continue
         for one in value if isinstance(value, list) else [value]:
             shown = _LOGIN.sub("", str(one)) if key == "base_url" else str(one)
@@ -165,16 +161,7 @@ def _arguments(options: Options) -> list[str]:
 
 
 _LOGIN = re.compile(r"(?<=://)[^/?#]*@")  # a password in a URL stays out of what is saved and shown
-_HOW = ("yes", "as_json", "results", "out", "report", "plot", "weights", "revalidate")
-_DEFAULTS: dict[str, Any] = {
-    "context": 8000,
-    "filler": "load",
-    "periods": "2-16",
-    "controls": True,
-    "concurrency": 8,
-    "timeout": 120.0,
-    "seed": 0,
-}
+_HOW = ("yes", "as_json", "controls", "results", "out", "report", "plot", "weights", "revalidate")
 
 
 class _Progress:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from phaseguard.errors import InputError
 
@@ -54,6 +55,43 @@ class Options:
     as_json: bool
 
 
+_DEFAULTS: dict[str, Any] = {
+    "context": 8000,
+    "filler": "load",
+    "periods": "2-16",
+    "controls": True,
+    "concurrency": 8,
+    "timeout": 120.0,
+    "seed": 0,
+}
+_SAID = {"controls": "--no-controls"}
+_ASKED = ("base_url", "hf", "lab")
+_READING = (
+    "model",
+    "reasoning",
+    "context",
+    "filler",
+    "records",
+    "answer_tokens",
+    "profile",
+    "tokenizer",
+    "chat",
+)
+_LIMITS = ("max_calls", "budget", "price_input", "price_output")
+_UNUSED = {
+    "weights": (
+        *_ASKED,
+        *(name for name in _READING if name not in {"model", "tokenizer", "chat"}),
+        *_LIMITS,
+        *("items", "periods", "controls", "results", "report", "plot", "revalidate"),
+    ),
+    "revalidate": ("profile", *_LIMITS, "periods", "controls", "name", "out", "report", "plot"),
+    "lab": _READING,
+    "hf": ("reasoning",),
+}
+_HINTS = {"revalidate": " It asks a small sample; --items sets how many texts."}
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Who is asked, how requests are read, and what is asked."""
@@ -61,6 +99,36 @@ class Target:
     endpoint: Endpoint
     profile: PhaseProfile
     language: Language
+
+
+def given(options: Options) -> Iterator[tuple[str, Any]]:
+    """The options that differ from their defaults, with their values."""
+    for name, value in asdict(options).items():
+        if value not in (None, [], _DEFAULTS.get(name, False if isinstance(value, bool) else None)):
+            yield name, value
+
+
+def refuse_unused(options: Options) -> None:
+    """Refuse options that have no effect beside others: a limit that nobody keeps costs money.
+
+    Raises:
+        InputError: which names them.
+    """
+    names = [name for name, _ in given(options)]
+    for mode, unused in _UNUSED.items():
+        idle = [_option(name) for name in names if name in unused] if mode in names else []
+        if idle:
+            raise InputError(
+                f"{' and '.join(idle)} {'do' if len(idle) > 1 else 'does'} nothing with --{mode}: leave "
+                f"{'them' if len(idle) > 1 else 'it'} out.{_HINTS.get(mode, '')}"
+            )
+    asked = [_option(name) for name in _ASKED if name in names]
+    if len(asked) > 1:
+        raise InputError(f"{' and '.join(asked)} each name who is asked: give one.")
+
+
+def _option(name: str) -> str:
+    return _SAID.get(name, f"--{name.replace('_', '-')}")
 
 
 def target_of(options: Options, stack: ExitStack, known: PhaseProfile | None = None) -> Target:

@@ -110,6 +110,16 @@ def test_an_endpoint_with_a_known_model(capsys, tmp_path) -> None:
         ("--lab csa4 --max-calls 10", "are the least"),
         ("--base-url http://127.0.0.1:9/v1 --model deepseek-v4-flash --records none.txt", "cannot be read"),
         ("--lab csa4 --revalidate deepseek-v4-flash", "was not measured"),
+        ("--lab csa4 --base-url http://127.0.0.1:9/v1", "--base-url and --lab"),
+        ("--lab csa4 --hf folder", "--hf and --lab"),
+        ("--lab csa4 --revalidate lab-csa4-s0 --max-calls 10", "--max-calls does nothing with --revalidate"),
+        ("--lab csa4 --revalidate lab-csa4-s0 --no-controls", "--no-controls does nothing"),
+        (
+            "--lab csa4 --revalidate lab-csa4-s0 --report r.html --plot p.png",
+            "--report and --plot do nothing",
+        ),
+        ("--weights folder --report r.html", "--report does nothing with --weights"),
+        ("--weights folder --revalidate lab-csa4-s0", "--revalidate does nothing with --weights"),
     ],
 )
 def test_bad_input_is_one_clear_line(capsys, more, said) -> None:
