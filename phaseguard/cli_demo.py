@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +26,7 @@ def demo(
     from phaseguard.lab.spec import make_spec  # noqa: PLC0415
     from phaseguard.lab.store import load_model  # noqa: PLC0415
     from phaseguard.lab.tasks import standard_tasks  # noqa: PLC0415
+    from phaseguard.profiles.store import profile_name  # noqa: PLC0415
 
     if plot is not None:  # refused before a minute is spent
         from phaseguard.show.figure import check_figure  # noqa: PLC0415
@@ -37,7 +36,7 @@ def demo(
     name = model or leading_name(make_spec(scheme), task.setting)
     loaded = load_model(name)
     with Steps(STRATEGIES, unit="strategies") as steps:
-        found = run_demo(loaded, _label(name), task=task, n=questions, report=steps.done).to_dict()
+        found = run_demo(loaded, profile_name(name), task=task, n=questions, report=steps.done).to_dict()
     if plot is not None:
         from phaseguard.show.strategies import save_strategies  # noqa: PLC0415
 
@@ -49,13 +48,6 @@ def demo(
 
     print_rich(render_strategies(found))
     print_lines(_notes(found["profile"]["strengths"]["1"]["mean"]))
-
-
-def _label(name: str) -> str:
-    """A model's name, or that of its file, in the letters that a profile's name may have."""
-    return (
-        re.sub(r"[^A-Za-z0-9.-]+", "-", Path(name).name.removesuffix(".safetensors")).strip("-.") or "model"
-    )
 
 
 def _notes(strengths: list[float]) -> list[str]:

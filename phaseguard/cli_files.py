@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from phaseguard.errors import InputError
+from phaseguard.files import write_whole
 
 STDIN = "-"
 
@@ -57,31 +56,12 @@ def write_bytes(target: str | None, data: bytes) -> None:
         path = Path(os.path.realpath(target))
         if path.exists() and not path.is_file() and not path.is_dir():
             path.write_bytes(data)  # a device or a pipe has no place to move to
+        elif path.is_dir():
+            raise IsADirectoryError(None, "Is a directory")
         else:
-            _write_whole(path, data)
+            write_whole(path, [data])
     except (OSError, ValueError) as fault:
         raise InputError(f"{target} cannot be written: {_reason(fault)}.") from fault
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(None, "Is a directory")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)  # there is no way to read it but to set it
-    os.umask(mask)
-    return mask
 
 
 def _reason(fault: Exception) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO, Any
 
 from phaseguard.batch.lines import Counts, Written
 from phaseguard.errors import InputError
+from phaseguard.files import write_whole
 
 SUFFIX = ".parts"
 TEMPORARY = ".tmp"
@@ -119,20 +119,6 @@ class ShardFolder:
             if restart or before != run or name.endswith(TEMPORARY):
                 (self.path / name).unlink()
         write_whole(manifest, [json.dumps(run).encode("utf-8")])
-
-
-def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file so that it is whole, on the disk, or not there."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY}")
-    try:
-        with temporary.open("wb") as file:
-            file.writelines(chunks)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _lock(file: IO[bytes], folder: Path) -> None:

@@ -24,11 +24,12 @@ from phaseguard.calibrate.outcome import (
 from phaseguard.calibrate.plan import Plan, make_plan
 from phaseguard.calibrate.record import Results
 from phaseguard.calibrate.runner import Progress, Run
-from phaseguard.calibrate.settings import THINKING, answer_room, profile_name
+from phaseguard.calibrate.settings import THINKING, answer_room
 from phaseguard.calibrate.standard import StandardLanguage
 from phaseguard.ensemble import Prices
 from phaseguard.errors import InputError, ProfileError
 from phaseguard.profiles import PhaseProfile, load_profile, save_profile
+from phaseguard.profiles.store import profile_name, read_profile, user_folder
 from phaseguard.stats.period import PERIODS
 
 CONTROLS: tuple[Probe, ...] = ("inside", "behind", "filler")
@@ -90,7 +91,8 @@ def calibrate(
 
     Raises:
         EndpointError: when the endpoint cannot be asked or phases cannot be known; answers are kept.
-        InputError: for arguments that cannot be used, a results file of another run, or a plan not confirmed.
+        InputError: for arguments that cannot be used, a results file of another run, a plan not confirmed,
+            or a name under which another provider, reasoning mode or chat encoding was measured.
         ProfileError: for a profile that is unknown or cannot be saved.
 
     >>> from phaseguard.calibrate import LabEndpoint, LabLanguage, lab_profile
@@ -115,6 +117,8 @@ def calibrate(
         smallest=smallest,
         concurrency=concurrency,
     )
+    if save and out is None:
+        _refuse_another(profile_name(name or base.name), endpoint, base)
     if confirm is not None and not confirm(plan):
         raise InputError("Nothing was asked: the plan was not confirmed.")
     extra = reasoning_fields(base.chat, base.reasoning)
@@ -131,6 +135,22 @@ class _Found:
     check: Check
     judgement: Judgement
     controls: dict[Probe, Judgement]
+
+
+def _refuse_another(name: str, endpoint: Endpoint, base: PhaseProfile) -> None:
+    """A measurement may replace an older one of the same, not one of something else."""
+    path = user_folder() / f"{name}.json"
+    try:
+        known = read_profile(path)
+    except ProfileError:
+        return
+    held = (known.provider, known.reasoning, known.chat)
+    if known.provenance.kind == "measured" and held != (endpoint.provider, base.reasoning, base.chat):
+        raise InputError(
+            f"Profile {name} was measured at {known.provider}, reasoning {known.reasoning}, chat "
+            f"{known.chat}, and would be replaced by one of {endpoint.provider}, {base.reasoning}, "
+            f"{base.chat}: give another name."
+        )
 
 
 def _identity(

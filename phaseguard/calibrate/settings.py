@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from phaseguard.calibrate.items import Language
 from phaseguard.errors import InputError
 from phaseguard.profiles import PhaseProfile, Provenance, list_profiles, load_profile
+from phaseguard.profiles.store import profile_name
 
 SLACK = 16  # tokens that a chat model may say around an answer
 THINKING = 8192  # tokens that reasoning may take
@@ -65,15 +64,6 @@ def base_profile(
         provenance=Provenance(kind="stated", source=source),
         **given,
     )
-
-
-def profile_name(text: str) -> str:
-    """A model's name, or that of its file, in the letters that a profile's name may have.
-
-    >>> profile_name("org/My Model:7b")
-    'My-Model-7b'
-    """
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(text).name).strip("-._") or "model"
 
 
 def answer_room(language: Language, profile: PhaseProfile) -> int:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from phaseguard.errors import InputError, did_you_mean
+from phaseguard.files import write_whole
 from phaseguard.lab.model import Floats, LabModel
 from phaseguard.lab.spec import Spec
 
@@ -42,16 +42,8 @@ def save_model(path: str | os.PathLike[str], model: LabModel, about: Mapping[str
     described = {"format": FORMAT, "spec": model.spec.to_dict(), "about": dict(about)}
     # one key: safetensors writes several in any order, and equal models shall give equal files
     metadata = {_KEY: json.dumps(described, sort_keys=True)}
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}")
-    os.close(handle)
-    try:
-        halves = {key: np.ascontiguousarray(value, np.float16) for key, value in model.weights.items()}
-        save_file(halves, name, metadata)
-        os.chmod(name, 0o644)  # a temporary file is readable by its owner alone
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    halves = {key: np.ascontiguousarray(value, np.float16) for key, value in model.weights.items()}
+    write_whole(target, [save(halves, metadata)])
     return digest(target)
 
 

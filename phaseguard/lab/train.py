@@ -6,9 +6,8 @@ soon as the running accuracy on it is above a threshold. With a fixed ramp nothi
 
 from __future__ import annotations
 
+import io
 import math
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from phaseguard.errors import InputError, PhaseGuardError
+from phaseguard.files import write_whole
 from phaseguard.lab.network import Network
 from phaseguard.lab.spec import Spec
 from phaseguard.lab.tasks import VOCABULARY, Task, draw
@@ -109,10 +109,9 @@ class _Run:
             "rng": self.rng.bit_generator.state,
             "state": (self.step, self.shares, self.accuracies),
         }
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        os.close(handle)
-        torch.save(held, name)
-        os.replace(name, path)
+        whole = io.BytesIO()
+        torch.save(held, whole)
+        write_whole(path, [whole.getvalue()])
 
     def resume(self, path: Path) -> None:
         """Go on from a checkpoint of this very run."""

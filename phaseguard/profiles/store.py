@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from phaseguard.errors import ProfileError, did_you_mean
+from phaseguard.files import write_whole
 from phaseguard.profiles.model import PhaseProfile
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -146,7 +147,7 @@ def save_profile(
         raise ProfileError(f"{target} exists: choose another name, or save with overwrite=True.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(target, profile.to_json())
+        write_whole(Path(os.path.realpath(target)), [profile.to_json().encode("utf-8")])
     except OSError as fault:
         raise ProfileError(
             f"{target} cannot be written: {fault.strerror}. Set PHASEGUARD_PROFILES to a folder that can."
@@ -154,17 +155,14 @@ def save_profile(
     return target
 
 
-def _write_whole(target: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def profile_name(text: str) -> str:
+    """A model's name, or that of its file, in the letters that a profile's name may have.
+
+    >>> profile_name("org/My Model:7b"), profile_name("weights/mine.safetensors")
+    ('My-Model-7b', 'mine')
+    """
+    name = Path(text).name.removesuffix(".safetensors")
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "model"
 
 
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:

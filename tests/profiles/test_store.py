@@ -140,6 +140,17 @@ def test_saving_is_whole_or_nothing(own, monkeypatch):
     assert load_profile("mine") == changed
 
 
+def test_others_may_read_a_saved_profile_and_a_link_stays_one(own, tmp_path):
+    path = save_profile(measured())
+    path.rename(tmp_path / "kept.json")
+    path.symlink_to(tmp_path / "kept.json")
+    (tmp_path / "kept.json").chmod(0o664)
+    assert save_profile(measured().with_(window=64), overwrite=True) == path
+    assert path.is_symlink()
+    assert load_profile("mine").window == 64
+    assert (tmp_path / "kept.json").stat().st_mode & 0o777 == 0o664
+
+
 @pytest.mark.parametrize(
     ("platform", "variables", "expected"),
     [
