@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from copy import copy
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from phaseguard.errors import InputError, MissingExtraError
@@ -52,9 +53,15 @@ def wrap(guard: PhaseGuard, client: Any) -> Any:
             f"guard.wrap() takes an openai.OpenAI or AsyncOpenAI client, not {type(client).__name__}: for "
             "another client call guard.align_payload() on what it is about to send."
         )
-    copy = client.copy()
-    copy.__class__ = guarded
-    return copy
+    made = copy(client)  # client.copy() calls the class anew, which one with other arguments does not take
+    for name in [name for name in vars(made) if _is_cached(client, name)]:
+        del vars(made)[name]  # its resources call the client that was given
+    made.__class__ = guarded
+    return made
+
+
+def _is_cached(client: Any, name: str) -> bool:
+    return isinstance(getattr(type(client), name, None), cached_property)
 
 
 def _sync_class(base: Any, guard: PhaseGuard) -> type:

@@ -257,20 +257,23 @@ def test_everything_else_is_the_clients_own(client, server):
 
 def test_the_given_client_is_left_alone(guard, server, url):
     class Own(openai.OpenAI):
-        pass
+        def __init__(self, team):
+            super().__init__(base_url=url, api_key="any", max_retries=7, default_headers={"x-own": "1"})
+            self.team = team
 
-    with Own(base_url=url, api_key="any", max_retries=7, default_headers={"x-own": "1"}) as given:
+    with Own("a") as given:
+        ask_create(given)
         wrapped = guard.wrap(given)
         assert isinstance(wrapped, Own)
-        assert (wrapped.max_retries, wrapped.base_url, wrapped.api_key) == (7, given.base_url, "any")
+        assert (wrapped.max_retries, wrapped.base_url, wrapped.team) == (7, given.base_url, "a")
         ask_create(wrapped)
         ask_create(given)
         ask_create(guard.wrap(wrapped))
-    guarded, plain, twice = (sent.body["messages"] for sent in server.calls)
-    assert plain == payload()["messages"]
+    before, guarded, plain, twice = (sent.body["messages"] for sent in server.calls)
+    assert before == plain == payload()["messages"]
     assert guarded != plain
     assert twice == guarded
-    assert server.calls[0].headers["x-own"] == "1"
+    assert server.calls[1].headers["x-own"] == "1"
     assert type(given) is Own
 
 

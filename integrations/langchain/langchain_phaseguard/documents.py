@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field
 from langchain_phaseguard.lock import StuffPrompt, locked
 from langchain_phaseguard.requests import current_request, mark
 from phaseguard import PhaseGuard
+from phaseguard.errors import InputError
 
 
 def guarded_documents(
@@ -46,7 +47,7 @@ def guarded_documents(
         document.model_copy(
             update={
                 "page_content": guard.normalize(document.page_content),
-                "metadata": deepcopy(document.metadata),
+                "metadata": _copied(document.metadata),
             }
         )
         for document in documents
@@ -55,6 +56,19 @@ def guarded_documents(
     if marked:
         mark(guard, marked, query, request or current_request())
     return made if lock is None else locked(made, guard, lock, query)
+
+
+def _copied(value: Any) -> Any:
+    """A deep copy, but for values that cannot be copied, such as a connection in the metadata."""
+    try:
+        return deepcopy(value)
+    except Exception:  # noqa: BLE001 - whatever the copying of an application's value raises
+        return {key: _copied(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _check_top(top: int | None) -> None:
+    if top is not None and top < 0:
+        raise InputError(f"top={top}: give how many documents to mark, from 0, or None for all.")
 
 
 def guard_documents(
@@ -67,6 +81,7 @@ def guard_documents(
     >>> step.invoke("Where is A-17?")[0].page_content
     'Where is A-17?'
     """
+    _check_top(top)
 
     def guard_documents(documents: Sequence[Document]) -> list[Document]:
         return guarded_documents(documents, guard, top=top, lock=lock)
@@ -85,7 +100,7 @@ class PhaseGuardDocumentCompressor(BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     guard: PhaseGuard = Field(exclude=True)
-    top: int | None = None
+    top: int | None = Field(default=None, ge=0)
     lock: StuffPrompt | None = Field(default=None, exclude=True)
 
     def compress_documents(
@@ -115,6 +130,7 @@ class PhaseGuardDocumentTransformer(BaseDocumentTransformer):
     """
 
     def __init__(self, guard: PhaseGuard, *, top: int | None = None, lock: StuffPrompt | None = None) -> None:
+        _check_top(top)
         self.guard, self.top, self.lock = guard, top, lock
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:

@@ -43,7 +43,7 @@ class PhaseGuardRetriever(BaseRetriever):
 
     retriever: RetrieverLike
     guard: PhaseGuard = Field(exclude=True)
-    top: int | None = None
+    top: int | None = Field(default=None, ge=0)
     lock: StuffPrompt | None = Field(default=None, exclude=True)
 
     def __init__(self, retriever: RetrieverLike, guard: PhaseGuard, **kwargs: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from copy import deepcopy
 from typing import Any
 
@@ -15,9 +16,12 @@ from langchain_phaseguard import (
     ChatPhaseGuard,
     PhaseGuardDocumentCompressor,
     PhaseGuardDocumentTransformer,
+    PhaseGuardRetriever,
+    guard_documents,
 )
 
 from phaseguard import PhaseGuard
+from phaseguard.errors import InputError
 
 from .case import (
     KEY,
@@ -90,3 +94,26 @@ async def test_in_a_compression_retriever_marks_are_found(
         (call,) = server.calls
     assert said == KEY
     assert phase_of(call) == strong
+
+
+@both_ways
+@pytest.mark.parametrize("number", [0, 1])
+async def test_metadata_that_cannot_be_copied_are_shared(number: int, way: str) -> None:
+    lock = threading.Lock()
+    given = Document("A-17. ", metadata={"lock": lock, "of": {"page": [1]}})
+    (out,) = await made(steps(PhaseGuard())[number], way, [given])
+    assert out.metadata == {"lock": lock, "of": {"page": [1]}}
+    assert out.metadata["of"]["page"] is not given.metadata["of"]["page"]
+
+
+def test_a_number_of_marks_below_zero_is_refused() -> None:
+    for kind, own in (
+        (PhaseGuardDocumentCompressor, {}),
+        (PhaseGuardRetriever, {"retriever": Store(found=[])}),
+    ):
+        with pytest.raises(ValueError, match="greater than or equal to 0"):
+            kind(guard=PhaseGuard(), top=-1, **own)
+    with pytest.raises(InputError, match="top=-1"):
+        PhaseGuardDocumentTransformer(PhaseGuard(), top=-1)
+    with pytest.raises(InputError, match="top=-1"):
+        guard_documents(PhaseGuard(), top=-1)

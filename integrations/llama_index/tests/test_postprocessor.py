@@ -215,3 +215,11 @@ def test_texts_are_normalized_and_nothing_else(texts: list[str]) -> None:
         [NodeWithScore(node=TextNode(text=t)) for t in texts], **ASKED
     )
     assert [one.text for one in made] == [normalize(text).text for text in texts]
+
+
+def test_metadata_that_cannot_be_copied_are_shared() -> None:
+    lock = threading.Lock()
+    given = TextNode(text="A-17. ", metadata={"lock": lock, "pages": [1]})
+    (made,) = PhaseGuardPostprocessor().postprocess_nodes([NodeWithScore(node=given)], query_str="Which?")
+    assert made.node.metadata == {"lock": lock, "pages": [1]}
+    assert made.node.metadata["pages"] is not given.metadata["pages"]

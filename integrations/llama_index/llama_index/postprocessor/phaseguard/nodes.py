@@ -76,5 +76,13 @@ class PhaseGuardPostprocessor(BaseNodePostprocessor):
 
 def _copy(node: BaseNode) -> BaseNode:
     """A deep copy, but for the object that an ``IndexNode`` stands for: an index or engine is no value."""
-    fields = {name: deepcopy(getattr(node, name)) for name in type(node).model_fields if name != "obj"}
+    fields = {name: _copied(getattr(node, name)) for name in type(node).model_fields if name != "obj"}
     return node.model_copy(update=fields)
+
+
+def _copied(value: Any) -> Any:
+    """A deep copy, but for values that cannot be copied, such as a connection in the metadata."""
+    try:
+        return deepcopy(value)
+    except Exception:  # noqa: BLE001 - whatever the copying of an application's value raises
+        return {key: _copied(one) for key, one in value.items()} if isinstance(value, dict) else value
