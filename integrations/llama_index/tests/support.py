@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from llama_index.core import SummaryIndex
-from llama_index.core.llms import LLM
+from llama_index.core.llms import LLM, ChatMessage
 from llama_index.core.schema import TextNode
 from llama_index.llms.deepseek import DeepSeek
 from llama_index.llms.openai_like import OpenAILike
@@ -31,6 +31,9 @@ NODES = (
     "The reading room opens at nine. \n\n\n\nVisitors sign the book.",
     f"Notes of the archivist.\n\n{PASSAGE}\nIt changes in May.",
 )
+TEXT = f"The reading room opens at nine.\n\n{PASSAGE}\n\n{QUERY}"
+SYSTEM = "Be brief, in JSON."
+MESSAGES = [ChatMessage(SYSTEM, role="system"), ChatMessage(TEXT)]
 KINDS = ("copy", "deepseek", "deepseek copy", "openai-like", "wrapped")
 
 
@@ -89,3 +92,25 @@ def check_strong(calls: Sequence[Call], passage: str = CODE) -> None:
 def phase(call: Call, passage: str = CODE) -> int:
     (place,) = phases_on_wire(call, passage, MODEL)
     return place.phase
+
+
+async def last(stream: AsyncIterator[Any]) -> Any:
+    return [said async for said in stream][-1]
+
+
+async def chats(llm: Any, **options: Any) -> dict[str, str]:
+    return {
+        "chat": llm.chat(MESSAGES, **options).message.content,
+        "stream": list(llm.stream_chat(MESSAGES, **options))[-1].message.content,
+        "achat": (await llm.achat(MESSAGES, **options)).message.content,
+        "astream": (await last(await llm.astream_chat(MESSAGES, **options))).message.content,
+    }
+
+
+async def completions(llm: Any, text: str = TEXT) -> dict[str, str]:
+    return {
+        "complete": llm.complete(text).text,
+        "stream": list(llm.stream_complete(text))[-1].text,
+        "acomplete": (await llm.acomplete(text)).text,
+        "astream": (await last(await llm.astream_complete(text))).text,
+    }

@@ -160,3 +160,11 @@ def test_a_second_opinion_wins(guard: PhaseGuard, clients: Clients) -> None:
         answers = ensemble_llm(inner, guard, stop="all", on_disagreement=lambda verdict: asked)
         assert answers.chat([ChatMessage(TEXT)]).message.content == "43"
         assert answers.chat([ChatMessage(TEXT)]).additional_kwargs["phaseguard"]["support"] == 0
+
+
+def test_a_guard_that_repeats_does_so_in_every_layout(voting: Server, clients: Clients) -> None:
+    text = f"{PASSAGE}\n\n{'The reading room opens at nine. ' * 60}\n\n{QUERY}"
+    with Server(ScriptedEngine(CODE), models=(MODEL,)) as server:
+        llm = ensemble_llm(plain_llm(server.url, clients), PhaseGuard(MODEL, repeat=True), stop="all")
+        llm.chat([ChatMessage(text)])
+        assert [call.texts[-1].count(CODE) for call in server.calls] == [2] * 4

@@ -147,7 +147,7 @@ class _Voting(Guarded):
     def _ensemble(self, ask: Any) -> Ensemble:
         guard, profile = self.guard, profile_for(self.guard, self.metadata.model_name)
         own: dict[str, Any] = {"profile": profile}
-        own |= {name: getattr(guard, name) for name in ("level", "pads", "isolate")}
+        own |= {name: getattr(guard, name) for name in ("level", "pads", "isolate", "repeat")}
         if profile is guard.profile:  # as for the guard itself, these two are of no other model
             own |= {"strong": guard.strong, "tokenizer": guard.tokenizer}
         return Ensemble(ask, **{**own, **self.options})
