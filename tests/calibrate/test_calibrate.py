@@ -182,6 +182,22 @@ def test_undecided_writes_no_profile_over_an_older_one(monkeypatch, tmp_path) ->
     assert older.path.read_bytes() == before
 
 
+def test_a_profile_of_another_provider_or_mode_is_never_replaced(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("PHASEGUARD_PROFILES", str(tmp_path))
+    model = "chunk4-s0"
+    older = in_process(model, save=True, name="mine")
+    assert older.path is not None
+    before = older.path.read_bytes()
+    endpoint, language, base = LabEndpoint(model), LabLanguage.of(model), lab_profile(model)
+    with pytest.raises(InputError, match=r"measured at phaseguard-lab, reasoning off.*another name"):
+        calibrate(endpoint, base.with_(reasoning="high"), language=language, name="mine", **FEW)
+    endpoint.provider = "elsewhere"
+    with pytest.raises(InputError, match="by one of elsewhere"):
+        calibrate(endpoint, base, language=language, name="mine", **FEW)
+    assert older.path.read_bytes() == before
+    assert in_process(model, save=True, name="mine", seed=1).path == older.path
+
+
 def test_controls_are_asked_after_an_effect() -> None:
     found = in_process("csa4-s0", items=40)
     assert found.judgement.period == 4
