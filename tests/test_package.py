@@ -88,6 +88,12 @@ def test_versions_agree():
     assert f"## [{phaseguard.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("folder", ["langchain", "llama_index"])
+def test_each_distribution_carries_the_license(folder):
+    own = ROOT / "integrations" / folder / "LICENSE"
+    assert own.read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_script_points_at_the_command_line():
     module, _, name = META["project"]["scripts"]["phaseguard"].partition(":")
     assert callable(getattr(importlib.import_module(module), name))
