@@ -9,7 +9,7 @@ import pytest
 from phaseguard.cli import main
 from phaseguard.cli_calibrate_run import parse_periods
 from phaseguard.errors import InputError
-from phaseguard.profiles import read_profile
+from phaseguard.profiles import load_profile, read_profile
 from phaseguard.testing import ScriptedEngine, Server
 from tests.calibrate.planted import PlantedEngine
 
@@ -50,6 +50,16 @@ def test_the_profile_is_listed_and_looked_at_again(capsys) -> None:
     assert capsys.readouterr().out.startswith("changed: ")
 
 
+def test_what_is_said_of_using_the_profile_is_what_loads_it(capsys, tmp_path) -> None:
+    assert main([*LAB, "--yes"]) == 0
+    assert capsys.readouterr().out.split()[-2:] == ["--profile", "lab-chunk4-s0"]
+    for name in ("p.json", "folder/p.txt", "p"):
+        assert main([*LAB, "--yes", "--out", name, "--name", "mine", "--report", "r.html"]) == 0
+        way = capsys.readouterr().out.split()[-1]
+        assert load_profile(way) == read_profile(tmp_path / name)
+        assert f"--revalidate {way}<" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_json_goes_to_stdout_alone(capsys, tmp_path) -> None:
     assert main([*LAB, "--yes", "--json", "--out", "p.json", "--name", "mine"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -75,8 +85,6 @@ def test_undecided_is_exit_1_and_no_profile(capsys, tmp_path) -> None:
 
 
 def test_an_endpoint_with_a_known_model(capsys, tmp_path) -> None:
-    from phaseguard.profiles import load_profile
-
     engine = PlantedEngine(load_profile("deepseek-v4-flash"), (0.3, 1.0))
     with Server(engine, models=["deepseek-v4-flash"], key=SECRET) as server:
         arguments = (
@@ -140,8 +148,6 @@ def test_a_refused_key_is_not_shown(capsys) -> None:
 
 
 def test_a_password_in_the_url_is_kept_nowhere(capsys, tmp_path) -> None:
-    from phaseguard.profiles import load_profile
-
     with Server(PlantedEngine(load_profile("deepseek-v4-flash"), (0.0, 1.0))) as server:
         url = server.url.replace("://", f"://bob:{SECRET}@")
         arguments = f"calibrate --base-url {url} --model test-model --profile deepseek-v4-flash --context 500"

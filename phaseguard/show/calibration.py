@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from phaseguard.profiles import user_folder
 
 _STYLES = {"effect": "bold yellow", "no effect": "bold green", "undecided": "bold", "holds": "bold green"}
 _SHOWN_PERIODS = 5
@@ -139,4 +144,19 @@ def _next(found: Mapping[str, Any]) -> str:
     where = "not saved" if path is None else f"saved: {path}"
     if profile["period"] == 1:
         return f"profile {profile['name']}, {where}: aligning does nothing for it"
-    return f"profile {profile['name']}, {where}; use it with profile={profile['name']!r}"
+    return f"profile {profile['name']}, {where}; use it with --profile {shlex.quote(named_by(found))}"
+
+
+def named_by(found: Mapping[str, Any]) -> str:
+    """What loads the profile of a calibration: its name among the user's own, else its file.
+
+    Args:
+        found: of :meth:`phaseguard.calibrate.Calibration.to_dict`, with a profile.
+
+    >>> named_by({"profile": {"name": "mine"}, "path": "out/mine.json"})
+    'out/mine.json'
+    """
+    name, path = str(found["profile"]["name"]), found["path"]
+    if path is None or Path(path).resolve() == (user_folder() / f"{name}.json").resolve():
+        return name
+    return str(path) if str(path).endswith(".json") else os.path.join(".", path)  # a bare word is a name

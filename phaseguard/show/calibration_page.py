@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from phaseguard.show.calibration import named_by
 from phaseguard.show.calibration_figure import decades, strong_of
 from phaseguard.show.charts import Bar, bar_chart, curve
 
@@ -54,18 +56,21 @@ def _facts(found: Mapping[str, Any]) -> str:
 
 
 def _next(found: Mapping[str, Any]) -> Iterator[str]:
-    judgement, profile = found["judgement"], found["profile"]
+    judgement = found["judgement"]
     if judgement["verdict"] == "undecided":
         yield "No profile was written. Ask more items, or take a context in which half to 90% are right."
         return
     where = f" It is saved in <code>{escape(found['path'])}</code>." if found["path"] else ""
-    name = escape(profile["name"])
     if judgement["verdict"] == "no effect":
         yield f"There is nothing to align for.{where} With it prompts are normalized and left alone."
         return
     yield f"Align with the profile that was measured.{where}"
-    yield f"<code>align_prompt(messages, key_passages=[...], profile=&quot;{name}&quot;)</code>"
-    yield f"After an update of the model: <code>phaseguard calibrate --revalidate {name}</code>"
+    name = named_by(found)
+    yield f"<code>{escape(f'align_prompt(messages, key_passages=[...], profile={name!r})')}</code>"
+    yield (
+        "After an update of the model, with the options that say who is asked: "
+        f"<code>{escape(f'phaseguard calibrate --revalidate {shlex.quote(name)}')}</code>"
+    )
 
 
 def _sections(found: Mapping[str, Any]) -> Iterator[str]:
