@@ -14,6 +14,7 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableMap, RunnableSequence
+from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field, model_validator
 
 from langchain_phaseguard.payloads import name_of, to_payload, with_contents
@@ -175,7 +176,8 @@ class ChatPhaseGuard(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        aligned = self._aligned(messages, run_manager, kwargs)
+        # in a thread: a long prompt would hold up the event loop
+        aligned = await run_in_executor(None, self._aligned, messages, run_manager, kwargs)
         return await self.model._agenerate(aligned, stop=stop, run_manager=run_manager, **kwargs)
 
     def _stream(
@@ -195,6 +197,6 @@ class ChatPhaseGuard(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        aligned = self._aligned(messages, run_manager, kwargs)
+        aligned = await run_in_executor(None, self._aligned, messages, run_manager, kwargs)
         async for chunk in self.model._astream(aligned, stop=stop, run_manager=run_manager, **kwargs):
             yield chunk

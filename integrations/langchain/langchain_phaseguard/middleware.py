@@ -9,6 +9,7 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import run_in_executor
 
 from langchain_phaseguard.agents import Watched, mark_retrieved, messages_of, payload_of
 from langchain_phaseguard.chat_models import ChatPhaseGuard
@@ -66,11 +67,12 @@ class PhaseGuardMiddleware(AgentMiddleware):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: _AsyncHandler
     ) -> ModelResponse[Any]:
-        """The same without blocking."""
+        """The same without blocking: a long prompt is aligned in a thread."""
         mark_retrieved(self.guard, request.messages)
         if self._polls is not None:
             ballots = _Ballots(request)
-            question = self._polls.question(messages_of(request), payload_of(request), current_request())
+            given = messages_of(request), payload_of(request), current_request()
+            question = await run_in_executor(None, self._polls.question, *given)
 
             async def call(messages: Sequence[BaseMessage], config: RunnableConfig) -> AIMessage:
                 return ballots.keep(await handler(ballots.cast(messages, config)))
@@ -78,7 +80,7 @@ class PhaseGuardMiddleware(AgentMiddleware):
             return ballots.response(await question.aask(call))
         if isinstance(request.model, ChatPhaseGuard | PhaseGuardMixin):
             return await handler(request)
-        watched = self._aligned(request)
+        watched = await run_in_executor(None, self._aligned, request)
         response = await handler(watched.request)
         watched.witness.tell()
         return response

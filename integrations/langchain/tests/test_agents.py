@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -87,3 +88,16 @@ def test_a_bare_schema_becomes_a_tool_where_the_agent_makes_it_one(clients: Clie
         (call,) = server.calls
         assert [one["function"]["name"] for one in call.body["tools"]] == ["Found"]
         assert phase_of(call) == strong
+
+
+@pytest.mark.parametrize("ensemble", [None, {"layouts": 2}])
+async def test_aligning_does_not_hold_up_the_event_loop(clients: Clients, ensemble: Any) -> None:
+    threads: list[int] = []
+    guard = guard_for(1, on_report=lambda _: threads.append(threading.get_ident()))
+    with serving() as server:
+        middleware = [PhaseGuardMiddleware(guard, ensemble=ensemble)]
+        agent = create_agent(chat(ChatOpenAI, server, clients), [look_up], middleware=middleware)
+        await agent.ainvoke(ASKED)
+        assert {phase_of(call) for call in server.calls[:1]} == {1}
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]

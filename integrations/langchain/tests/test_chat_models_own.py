@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
@@ -244,3 +245,12 @@ async def test_handlers_of_the_event_protocol_hear_what_they_would(inner: Any, w
         said = await asked(model, way, QUERY, config={"callbacks": [handler]})
         heard.append((said.content, handler.heard))
     assert heard[0] == heard[1]
+
+
+@pytest.mark.parametrize("way", ["async", "astream"])
+async def test_aligning_does_not_hold_up_the_event_loop(way: str) -> None:
+    threads: list[int] = []
+    guard = PhaseGuard(on_report=lambda _: threads.append(threading.get_ident()))
+    await asked(ChatPhaseGuard(ParrotFakeChatModel(), guard), way, QUERY)
+    assert threads != [threading.get_ident()]
+    assert len(threads) == 1
