@@ -38,10 +38,10 @@ def notes_of(passages: Sequence[PassageReport], setting: Setting, padded: Reques
 
 def _evidence(setting: Setting) -> Iterator[str]:
     name, stride = setting.profile.name, stride_of(setting.profile)
+    done = "the prompt was left as it is" if setting.level == "off" else "the prompt was only normalized"
     if setting.evidence.period < 2:
-        yield f"{name} has no phase: nothing to align, the prompt was only normalized."
+        yield f"{name} has no phase: nothing to align, {done}."
     elif not setting.evidence.usable:
-        done = "the prompt was only normalized"
         if setting.grid is not None:
             done = "its answers were isolated instead: pads keep other text out of the chunks they stand in"
         elif stride > MOST_STRIDE:

@@ -325,6 +325,17 @@ def test_bad_input_is_one_clear_error(arguments: dict[str, Any], match: str) -> 
         align_prompt(given.pop("prompt"), **given)
 
 
+@pytest.mark.parametrize("level", ["off", "safe"])
+@pytest.mark.parametrize("profile", ["deepseek-v4-flash", "llama-3"])
+def test_notes_speak_of_normalizing_only_where_it_was_done(profile: str, level: str) -> None:
+    note = align_prompt(RAG, key_passages=[KEY], profile=profile, level=level, isolate=False).report.notes[0]
+    assert ("normalized" in note, "left as it is" in note) == (level == "safe", level == "off")
+
+
+def test_inspect_does_not_claim_to_have_normalized() -> None:
+    assert "normalized" not in " ".join(inspect_prompt(RAG, key_passages=[KEY]).report.notes)
+
+
 def test_inspect_changes_nothing() -> None:
     seen = inspect_prompt(RAG, key_passages=[KEY], strong={1})
     assert [span.of(seen.text) for span in seen.spans] == ["PROVOCATIVE-8417"]
