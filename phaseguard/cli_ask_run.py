@@ -84,6 +84,11 @@ def show_forecast(forecast: Forecast, *, as_json: bool, alone: bool) -> None:
     else:
         for line in forecast_lines(found):
             print_status(f"phaseguard: {line}")
+    if forecast.layouts.period > 1 and not forecast.layouts.layouts[0].aligned.report.passages:
+        print_status(
+            "phaseguard: note: no key passage was found for the question, so the phases of the answer are "
+            "unknown. Name it with --key, or give another question with --query."
+        )
     if not all(one["verified"] for one in found["layouts"]):
         print_status("phaseguard: warning: the proof of a layout failed; its phases are not certain.")
 

@@ -113,6 +113,16 @@ def test_json_holds_forecast_ballots_and_verdict(run: Run, prompt: str) -> None:
     assert [one["tokens"] for one in forecast["layouts"]] == [27, 28, 29, 30]
 
 
+def test_layouts_without_a_key_passage_are_not_passed_off_as_phases_of_an_answer(
+    run: Run, prompt: str
+) -> None:
+    said = "no key passage was found"
+    assert said in run("http://127.0.0.1:9", prompt, "--question", "Why?", *MODEL, "--dry-run").err
+    assert said not in run("http://127.0.0.1:9", prompt, "--question", QUESTION, *MODEL, "--dry-run").err
+    without = ("--question", "Why?", "--profile", "llama-3", *MODEL, "--dry-run")
+    assert said not in run("http://127.0.0.1:9", prompt, *without).err
+
+
 def test_a_dry_run_asks_nothing_and_needs_no_key(
     run: Run, prompt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
