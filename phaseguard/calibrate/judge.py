@@ -117,7 +117,7 @@ def judge(
     candidates = tuple(sorted(set(periods)))
     scores, statistic = _scores(observations)
     found = scan_labelled(
-        scores,
+        _without_pads(scores, observations),
         {"answer": observations.positions, "key": observations.keys},
         observations.items,
         periods=candidates,
@@ -170,6 +170,25 @@ def _scores(observations: Observations) -> tuple[NDArray[np.bool_] | NDArray[np.
     away = observations.margins - median[members]
     reach = _OUTLIER * 1.4826 * float(np.median(np.abs(away)))
     return (np.clip(away, -reach, reach) if reach > 0 else away) + median[members], "margin"
+
+
+def _without_pads(
+    scores: NDArray[np.bool_] | NDArray[np.float64], observations: Observations
+) -> NDArray[np.float64]:
+    """Scores less what each number of pads brings at all items alike.
+
+    Longer pads read otherwise than shorter ones, and even ones otherwise than odd ones, so that answers of an
+    item could be permuted only if nobody minded. Items start at every phase: an effect of phase stays.
+    """
+    values, positions = scores.astype(np.float64), observations.positions
+    if not len(values):
+        return values
+    _, members = np.unique(observations.items, return_inverse=True)
+    starts = np.full(int(members.max()) + 1, positions.max())
+    np.minimum.at(starts, members, positions)
+    _, shifts = np.unique(positions - starts[members], return_inverse=True)
+    away = values - (np.bincount(members, values) / np.bincount(members))[members]
+    return np.asarray(values - (np.bincount(shifts, away) / np.bincount(shifts))[shifts])
 
 
 def _without_effect(observations: Observations, common: _Common, smallest: float, last: bool) -> Judgement:

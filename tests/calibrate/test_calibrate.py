@@ -223,7 +223,7 @@ def test_the_result_is_json() -> None:
 
 def _saved_calls(found: Calibration) -> int:
     """Prompts that were not needed: after a verdict, items are asked at fewer shifts."""
-    asked = found.plan.looks[0] * 8 + (12 - found.plan.looks[0]) * 4
+    asked = found.plan.looks[1] * 8 + (12 - found.plan.looks[1]) * 4
     return 12 * 8 - asked
 
 

@@ -53,6 +53,24 @@ def test_few_false_alarms() -> None:
     assert alarms(range(60)) <= 7, "99% of all binomials with 60 trials at 5% are within"
 
 
+def test_pads_that_read_unlike_each_other_are_no_period() -> None:
+    """Without phase, but harder behind an odd number of pads; items start at random."""
+    found = 0
+    for number in range(40):
+        rng = np.random.default_rng([6, number])
+        seen = NULLS[3].ask(rng, 40, margins=True)
+        assert seen.margins is not None
+        odd = (seen.keys - seen.keys.reshape(40, 16).min(1)[seen.items]) % 2
+        margins = seen.margins - 3.0 * odd
+        found += (
+            judge(
+                Observations(margins > 0, seen.positions, seen.keys, seen.items, margins), seed=number
+            ).verdict
+            == "effect"
+        )
+    assert found <= 6, "99% of all binomials with 40 trials at 5% are within"
+
+
 @pytest.mark.slow
 def test_false_alarms_are_at_most_five_percent() -> None:
     assert alarms(range(1000)) <= 50
@@ -151,7 +169,8 @@ def test_too_few_data_leave_it_undecided() -> None:
     assert (found.verdict, found.period, found.done) == ("undecided", None, True)
     assert found.excluded is None or found.excluded > 20
     assert not judge(seen, looks=LOOKS, look=0).done, "there are looks to come"
-    narrow = judge(seen.take(seen.positions % 16 > 0))
+    quiet = Endpoint().ask(np.random.default_rng(1), 6)
+    narrow = judge(quiet.take(quiet.positions % 16 > 0))
     assert narrow.excluded is None
     assert "never asked" in narrow.reason
 
