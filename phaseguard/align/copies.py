@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from phaseguard.align.layout import breaks_back
 from phaseguard.align.passages import Source
 from phaseguard.align.prompt import Prompt
 from phaseguard.normalize import Normalized, normalize
@@ -29,8 +28,8 @@ class Home:
 def find_home(prompt: Prompt, sources: Sequence[Source]) -> Home | None:
     """The last paragraph of the last user message; None when that message takes no edits.
 
-    It is the text behind the last blank line that means nothing: none in code or beside a table counts. A
-    text without one is a question as a whole.
+    It is the text behind the last blank line that means nothing, or behind a line of visible pads: none in
+    code or beside a table counts. A text without one is a question as a whole.
     """
     users = [number for number, message in enumerate(prompt.messages) if message["role"] == "user"]
     here = [source for source in sources if users and source.field.key.message == users[-1]]
@@ -38,8 +37,17 @@ def find_home(prompt: Prompt, sources: Sequence[Source]) -> Home | None:
     if not texts or not texts[-1].field.editable:
         return None
     source = texts[-1]
-    last = next(breaks_back(source.blocks, Span(0, len(source.text.rstrip()))), None)
-    return Home(source, 0 if last is None else last.end)
+    return Home(source, _last_paragraph(source))
+
+
+def _last_paragraph(source: Source) -> int:
+    text, blocks = source.text, source.blocks
+    for number in range(blocks.block_at(len(text.rstrip())) - 1, -1, -1):
+        gap = blocks.gap(number)
+        line = text[text.rfind("\n", 0, gap.start) + 1 : gap.start]
+        if blocks.is_open(number) or _PAD_LINE.fullmatch(line):
+            return gap.end
+    return 0
 
 
 def standing_copies(home: Home, sources: Sequence[Source], known: Collection[str] | None) -> tuple[Span, ...]:

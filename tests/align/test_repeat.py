@@ -50,6 +50,18 @@ def test_a_passage_is_repeated_to_the_letter_in_front_of_the_question(
     assert again.report.tokens_repeated == 0
 
 
+def test_visible_pads_right_in_front_of_the_question_hide_no_copy() -> None:
+    asked = "Which is the safe code? Answer K-8417 or B-12."
+    given: dict[str, Any] = {"key_passages": [KEY, asked], "pads": "visible", "repeat": True}
+    behind_pads = 0
+    for words in range(4):
+        text = "\n\n".join([PARAGRAPHS[1], KEY, *PARAGRAPHS[2:11], "Aside" + " so" * words, asked])
+        out = align_prompt(text, strong={3}, **given)
+        behind_pads += out.prompt.rsplit(KEY, 1)[1] != f"\n\n{asked}"
+        assert align_prompt(out.prompt, strong={3}, **given).prompt == out.prompt
+    assert behind_pads >= 2
+
+
 def test_nothing_is_repeated_unless_asked_for() -> None:
     out = align_prompt(RAG, key_passages=[KEY])
     assert (out.report.repeated, out.report.tokens_repeated) == ((), 0)
