@@ -34,7 +34,7 @@ def calibrate(
     context: Annotated[int, typer.Option(help="Tokens of the longest prompts.")] = 8000,
     filler: Annotated[str, typer.Option(help="load, text or ask: what stands around a record.")] = "load",
     records: Annotated[
-        str | None, typer.Option(help="Your own passages, answers marked [[so]].", metavar="FILE")
+        str | None, typer.Option(help=r"Your own passages, answers marked [\[so]].", metavar="FILE")
     ] = None,
     answer_tokens: Annotated[
         list[int] | None, typer.Option(help="Tokens of answers, 1 to 3; may be repeated.")
@@ -77,7 +77,7 @@ def calibrate(
     ] = None,
     concurrency: Annotated[int, typer.Option(help="Calls under way at once.")] = 8,
     timeout: Annotated[float, typer.Option(help="Seconds for one call.")] = 120.0,
-    seed: Annotated[int, typer.Option(help="Of texts and order.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of texts and order.")] = 0,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -494,6 +494,10 @@ def test_version_and_help(run):
     assert run().code == 2
 
 
+def test_help_shows_brackets_as_they_are_typed(run):
+    assert b"[[so]]" in run("calibrate", "--help").out
+
+
 def test_a_reader_that_goes_away_is_no_error(prompt):
     code = (
         "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'phaseguard', *sys.argv[1:]],"

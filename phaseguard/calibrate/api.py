@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -216,7 +216,7 @@ def _conclude(run: Run, found: _Found, prices: Prices | None, name: str, command
         command=command,
     )
     spent = Spent.of(run.results, prices)
-    notes = (check.note, *_notes(run, found))
+    notes = (check.note, *_notes(run, found, strong))
     return Calibration(
         judgement=judgement,
         strengths=strengths,
@@ -233,7 +233,7 @@ def _conclude(run: Run, found: _Found, prices: Prices | None, name: str, command
     )
 
 
-def _notes(run: Run, found: _Found) -> list[str]:
+def _notes(run: Run, found: _Found, strong: Sequence[int]) -> list[str]:
     answers, judgement = run.results.of("records"), found.judgement
     share = sum(answer.right for answer in answers) / len(answers)
     notes: list[str] = []
@@ -243,6 +243,11 @@ def _notes(run: Run, found: _Found) -> list[str]:
         way = "longer" if share > _ASKING_ERRORS[1] else "shorter"
         notes.append(
             f"{share:.0%} of all answers are right: an effect has little room to show. Take a {way} context."
+        )
+    if judgement.verdict == "effect" and len(strong) == judgement.period:
+        notes.append(
+            f"By accuracy no phase is told from the best, so all {len(strong)} are called strong: ask more "
+            "texts before aligning with this profile."
         )
     if run.missing:
         notes.append(f"{run.missing} prompts have no answer: calls failed, or no pad moved the record there.")

@@ -30,6 +30,7 @@ from phaseguard.calibrate import (
     lab_profile,
     make_plan,
 )
+from phaseguard.calibrate.endpoint import TokenChoice
 from phaseguard.calibrate.record import Results
 from phaseguard.calibrate.runner import Run
 from phaseguard.calibrate.shifts import Shifter
@@ -530,6 +531,27 @@ def test_a_resumed_run_lives_with_the_failures_that_a_whole_one_lives_with(tmp_p
     endpoint.refused = frozenset([shifter.at(1).prompt])
     found = calibrate(endpoint, base, language=language, results=path, save=False, controls=False, **FEW)
     assert any(note.startswith("1 prompts have no answer") for note in found.notes)
+
+
+class SureByPhase(LabEndpoint):
+    """Always right with full attention, and surer at phase 0 of 4."""
+
+    def ask(self, questions):
+        for question in questions:
+            (ids,) = LabLanguage.of("full-s0").tokenizer.encode_ids([question.prompt])
+            phase = (ids.tolist().index(ids[-1]) + 1) % 4
+            (outcome,) = super().ask([question])
+            text = outcome.reply.text
+            choice = TokenChoice(text, {text: -0.1, "other": 2.0 * phase - 9})
+            yield dataclasses.replace(outcome, reply=dataclasses.replace(outcome.reply, choices=(choice,)))
+
+
+def test_an_effect_that_accuracy_does_not_show_is_said_not_to_tell_phases_apart() -> None:
+    base, language = lab_profile("full-s0"), LabLanguage.of("full-s0")
+    found = calibrate(SureByPhase("full-s0"), base, language=language, save=False, controls=False, **FEW)
+    assert (found.judgement.verdict, found.strong) == ("effect", (0, 1, 2, 3))
+    assert any("no phase is told from the best" in note for note in found.notes)
+    assert not any("told from the best" in note for note in in_process("chunk4-s0", controls=False).notes)
 
 
 def test_a_prefix_that_comes_later_stops_the_run() -> None:
