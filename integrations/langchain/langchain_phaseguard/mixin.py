@@ -15,7 +15,7 @@ class PhaseGuardMixin:
     """Put in front of a chat model class with ``_get_request_payload``: aligns what goes over the wire.
 
     Messages, tools, response format and the provider's own conversions are all in that payload, so indices
-    are exact. A payload without ``messages`` (the Responses API) is sent as it is.
+    are exact. A payload without ``messages`` (the Responses API) is sent as it is, and the guard warns.
 
     Attributes:
         guard: the application's guard; left out of serialized forms.
@@ -27,11 +27,11 @@ class PhaseGuardMixin:
         self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)  # type: ignore[misc]
-        if "messages" not in payload or is_as_is():
+        if is_as_is():
             return payload
         sent = {**payload, "response_format": as_sent(payload.get("response_format"))}
         aligned = self.guard.align_payload(sent, request=current_request()).prompt
-        return {**payload, "messages": aligned["messages"]}
+        return {**payload, "messages": aligned["messages"]} if "messages" in payload else payload
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -207,10 +207,13 @@ def test_indices_are_exact_behind_contents_that_deepseek_flattens(clients: Clien
     assert phase_of(call) == strong
 
 
-def test_the_responses_api_is_left_alone(clients: Clients) -> None:
+def test_the_responses_api_is_left_alone_with_a_warning(clients: Clients) -> None:
     model = chat(PhaseGuardChatOpenAI, _Nowhere(), clients, guard=guard_for(1), use_responses_api=True)
     text = f"{PASSAGE} \n\n\n\n{QUERY}"
-    assert model._get_request_payload([HumanMessage(text)])["input"][0]["content"] == text
+    with pytest.warns(PhaseGuardWarning, match="goes out as it is"):
+        payload = model._get_request_payload([HumanMessage(text)])
+    assert payload["input"][0]["content"] == text
+    assert "messages" not in payload
 
 
 class _Nowhere:
