@@ -114,6 +114,7 @@ def test_an_endpoint_with_a_known_model(capsys, tmp_path) -> None:
         ("--lab nothing", "no on-device model 'nothing'"),
         ("--lab csa4 --periods two", "--periods 'two'"),
         ("--lab csa4 --budget 3", "--price-input"),
+        ("--lab csa4 --seed -1", "--seed"),
         ("--lab csa4 --budget 3 --price-input 0.3", "both --price-input and --price-output"),
         ("--lab csa4 --max-calls 10", "are the least"),
         ("--base-url http://127.0.0.1:9/v1 --model deepseek-v4-flash --records none.txt", "cannot be read"),

@@ -158,7 +158,7 @@ def _allowed(max_calls: int | None, budget: float | None, price: float | None) -
             raise InputError(
                 "A budget needs prices: give --price-input and --price-output, per million tokens."
             )
-        if not budget > 0:
+        if not 0 < budget < math.inf:
             raise InputError(f"The budget is {budget}: give dollars above 0.")
         limits.append(int(budget / price))
     return min(limits, default=None)

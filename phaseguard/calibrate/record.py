@@ -123,11 +123,11 @@ class Results:
             raise _unusable(path, error) from error
         whole = data.rfind(b"\n") + 1
         try:
-            if whole:
-                self._read(path, data[:whole].splitlines(), run)
-            else:
+            if not whole:
                 _begins(path, data)
-            if whole < len(data):  # what was being written when the run was killed
+            elif not self._read(path, data[:whole].splitlines(), run):
+                whole = 0
+            if whole < len(data):  # a line that was being written, or a run without answers
                 self._file.truncate(whole)
         except OSError as error:
             self._file.close()
@@ -138,11 +138,15 @@ class Results:
         if not whole:
             self._write({"kind": "run", "format": FORMAT, "run": run})
 
-    def _read(self, path: Path, lines: list[bytes], run: Mapping[str, Any]) -> None:
+    def _read(self, path: Path, lines: list[bytes], run: Mapping[str, Any]) -> bool:
+        """Take the answers; False when they would be another run's, but there are none."""
         rows = [_row(path, number, line) for number, line in enumerate(lines, 1)]
         if rows[0].get("format") != FORMAT:
             raise _foreign(path)
+        answers = [row for row in rows[1:] if row.get("kind") == "answer"]
         if rows[0].get("run") != run:
+            if not answers:
+                return False
             before = rows[0].get("run") or {}
             other = sorted(key for key in {*before, *run} if before.get(key) != run.get(key))
             raise InputError(
@@ -150,12 +154,12 @@ class Results:
                 "arguments to go on with it, or another results file."
             )
         names = {field.name for field in fields(Answered)}
-        for row in rows[1:]:
-            if row.get("kind") == "answer":
-                if not names <= row.keys():
-                    raise InputError(f"{path} lacks {', '.join(sorted(names - row.keys()))} of an answer.")
-                answer = Answered(**{name: row[name] for name in names})
-                self.answers[Place(answer.probe, answer.item, answer.shift)] = answer
+        for row in answers:
+            if not names <= row.keys():
+                raise InputError(f"{path} lacks {', '.join(sorted(names - row.keys()))} of an answer.")
+            answer = Answered(**{name: row[name] for name in names})
+            self.answers[Place(answer.probe, answer.item, answer.shift)] = answer
+        return True
 
     def of(self, probe: Probe, *, items: int | None = None, below: int | None = None) -> tuple[Answered, ...]:
         """Answers of a probe in order, of its first items, with fewer than so many tokens of pads."""

@@ -48,7 +48,7 @@ class StandardLanguage:
         seed: of all texts.
 
     Raises:
-        InputError: for a context that is too short, or answers that cannot be made.
+        InputError: for a context that is too short, a seed below 0, or answers that cannot be made.
 
     >>> from phaseguard.profiles import load_profile
     >>> language = StandardLanguage(load_profile("deepseek-v4-flash"), context=1000)
@@ -70,6 +70,8 @@ class StandardLanguage:
         least = (self._window + _MARGIN) * 2
         if self.context < least:
             raise InputError(f"context={self.context}: give {least} tokens or more, beyond the raw window.")
+        if self.seed < 0:
+            raise InputError(f"seed={self.seed}: give 0 or more.")
         if self.filler not in ("load", "text", "ask"):
             raise InputError(f"Unknown filler {self.filler!r}: give 'load', 'text' or 'ask'.")
 

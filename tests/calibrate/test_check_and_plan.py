@@ -109,6 +109,7 @@ def test_controls_that_would_take_more_calls_are_not_asked(more) -> None:
         ({"budget": 1.0}, "--price-input"),
         ({"budget": 0.001, "prices": Prices(0.5, 2.0)}, "are the least"),
         ({"budget": -1.0, "prices": Prices(0.5, 2.0)}, "above 0"),
+        ({"budget": math.inf, "prices": Prices(0.5, 2.0)}, "above 0"),
         ({"max_calls": 20}, "are the least"),
         ({"items": 2}, "are the least"),
         ({"periods": (1, 2)}, "at least 2"),

@@ -107,6 +107,8 @@ def test_no_number_is_long_enough() -> None:
 def test_context_and_filler_are_checked() -> None:
     with pytest.raises(InputError, match="beyond the raw window"):
         StandardLanguage(CHAT, context=200)
+    with pytest.raises(InputError, match="seed=-1"):
+        StandardLanguage(CHAT, seed=-1)
     with pytest.raises(InputError, match="Unknown filler"):
         StandardLanguage(CHAT, filler="noise")  # type: ignore[arg-type]
 

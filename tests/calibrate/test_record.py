@@ -69,6 +69,17 @@ def test_a_run_killed_at_its_first_line_begins_again(tmp_path) -> None:
         assert path.read_bytes() == whole
 
 
+def test_a_run_that_brought_no_answer_stands_in_nobodys_way(tmp_path) -> None:
+    path = tmp_path / "r.jsonl"
+    with Results(path, {**RUN, "reasoning": "medium"}) as results:
+        results.failed(Place("records", -1, 0), "Unknown model.")
+    with Results(path, RUN) as again:
+        again.add(answered(0))
+    with Results(path, RUN) as whole:
+        assert whole.resumed == 1
+    assert "medium" not in path.read_text()
+
+
 def test_results_of_another_run_are_refused(tmp_path) -> None:
     path = tmp_path / "r.jsonl"
     with Results(path, RUN) as results:
