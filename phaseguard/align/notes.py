@@ -29,10 +29,14 @@ def notes_of(passages: Sequence[PassageReport], setting: Setting, padded: Reques
         )
     weak = sum(span.strong_after is False and not span.in_window for span in spans)
     if weak:
-        notes.append(
-            f"{weak} of {len(spans)} answer spans stand on a weak phase. A pad needs a place to stand, a "
-            "blank line in prose before the passage; and spans at a fixed distance may not all fit."
+        why = (
+            "A pad needs a place to stand, a blank line in prose before the passage; and spans at a fixed "
+            "distance may not all fit."
+            if setting.budget != 0
+            else "No pad was to be put in: align_prompt (phaseguard align) without a limit of 0 tokens moves "
+            "those that it can."
         )
+        notes.append(f"{weak} of {len(spans)} answer spans stand on a weak phase. {why}")
     return (*notes, *_crowded(spans), *_unknown_specials(padded))
 
 

@@ -104,17 +104,15 @@ def _open(prompt: Any) -> tuple[Kind, tuple[Mapping[str, Any], ...], Mapping[str
             raise InputError("A payload needs a 'messages' key; a single message belongs into a list.")
         return (
             "payload",
-            _messages(prompt["messages"]),
+            _messages(prompt["messages"], "The 'messages' of a payload are a list"),
             {k: v for k, v in prompt.items() if k != "messages"},
         )
-    return "messages", _messages(prompt), {}
+    return "messages", _messages(prompt, "A prompt is a string, a list of messages or a payload"), {}
 
 
-def _messages(given: Any) -> tuple[Mapping[str, Any], ...]:
+def _messages(given: Any, wanted: str) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise InputError(
-            f"A prompt is a string, a list of messages or a payload, not {type(given).__name__}."
-        )
+        raise InputError(f"{wanted}, not {type(given).__name__}.")
     if not given:
         raise InputError("The prompt has no messages.")
     return tuple(_message(index, message) for index, message in enumerate(given))

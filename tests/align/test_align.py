@@ -336,6 +336,22 @@ def test_inspect_does_not_claim_to_have_normalized() -> None:
     assert "normalized" not in " ".join(inspect_prompt(RAG, key_passages=[KEY]).report.notes)
 
 
+def test_a_weak_answer_that_nothing_was_tried_for_is_said_to_be_movable() -> None:
+    given = {"key_passages": [KEY], "profile": "deepseek-v4.1-flash"}
+    phase = spans(inspect_prompt(RAG, **given))[0].phase_before
+    weak = {**given, "strong": {1 - phase}}
+    for report in (inspect_prompt(RAG, **weak).report, align_prompt(RAG, max_added_tokens=0, **weak).report):
+        (note,) = [note for note in report.notes if "weak phase" in note]
+        assert "phaseguard align" in note
+        assert "needs a place" not in note
+
+
+@pytest.mark.parametrize("messages", ["x", 3, None, {"role": "user", "content": "x"}])
+def test_a_payload_whose_messages_are_no_list_is_told_so(messages: object) -> None:
+    with pytest.raises(InputError, match="The 'messages' of a payload are a list, not "):
+        align_prompt({"messages": messages})
+
+
 def test_inspect_changes_nothing() -> None:
     seen = inspect_prompt(RAG, key_passages=[KEY], strong={1})
     assert [span.of(seen.text) for span in seen.spans] == ["PROVOCATIVE-8417"]
