@@ -117,7 +117,7 @@ def judge(
     candidates = tuple(sorted(set(periods)))
     scores, statistic = _scores(observations)
     found = scan_labelled(
-        _without_pads(scores, observations),
+        scores if statistic == "margin" else _without_pads(observations),
         {"answer": observations.positions, "key": observations.keys},
         observations.items,
         periods=candidates,
@@ -172,15 +172,13 @@ def _scores(observations: Observations) -> tuple[NDArray[np.bool_] | NDArray[np.
     return (np.clip(away, -reach, reach) if reach > 0 else away) + median[members], "margin"
 
 
-def _without_pads(
-    scores: NDArray[np.bool_] | NDArray[np.float64], observations: Observations
-) -> NDArray[np.float64]:
-    """Scores less what each number of pads brings at all items alike.
+def _without_pads(observations: Observations) -> NDArray[np.float64]:
+    """Right and wrong less what each number of pads brings at all items alike.
 
     Longer pads read otherwise than shorter ones, and even ones otherwise than odd ones, so that answers of an
     item could be permuted only if nobody minded. Items start at every phase: an effect of phase stays.
     """
-    values, positions = scores.astype(np.float64), observations.positions
+    values, positions = observations.right.astype(np.float64), observations.positions
     if not len(values):
         return values
     _, members = np.unique(observations.items, return_inverse=True)
