@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from phaseguard.ensemble import Answer, Ensemble, Forecast, LayoutSet, Verdict
 
 NO_ANSWER, INTERRUPTED = 1, 130
+_SHOWN = 5  # passages
 
 
 class Endpoint:
@@ -74,6 +75,7 @@ def vote(
 
 def show_forecast(forecast: Forecast, *, as_json: bool, alone: bool) -> None:
     """Print what asking will cost: to stdout when it is all that was wanted, else to stderr."""
+    from phaseguard.align.passages import shorten  # noqa: PLC0415
     from phaseguard.show.verdict import forecast_lines  # noqa: PLC0415
 
     found = forecast.to_dict()
@@ -84,7 +86,13 @@ def show_forecast(forecast: Forecast, *, as_json: bool, alone: bool) -> None:
     else:
         for line in forecast_lines(found):
             print_status(f"phaseguard: {line}")
-    if forecast.layouts.period > 1 and not forecast.layouts.layouts[0].aligned.report.passages:
+    passages = forecast.layouts.layouts[0].aligned.report.passages
+    for passage in passages[:_SHOWN]:
+        answers = ", ".join(span.text for span in passage.spans)
+        print_status(f"phaseguard: answer   {answers} in {shorten(passage.text)!r}, {passage.why}")
+    if len(passages) > _SHOWN:
+        print_status(f"phaseguard: answer   and in {len(passages) - _SHOWN} more passages")
+    if forecast.layouts.period > 1 and not passages:
         print_status(
             "phaseguard: note: no key passage was found for the question, so the phases of the answer are "
             "unknown. Name it with --key, or give another question with --query."

@@ -106,7 +106,7 @@ def run_revalidate(options: Options, profile: str) -> bool:
     from phaseguard.profiles import load_profile  # noqa: PLC0415
     from phaseguard.show.calibration import render_revalidation  # noqa: PLC0415
 
-    known = load_profile(profile)
+    known, prices = load_profile(profile), _prices(options)
     with ExitStack() as stack:
         target = target_of(options, stack, known)
         found = revalidate(
@@ -115,7 +115,10 @@ def run_revalidate(options: Options, profile: str) -> bool:
             target.language,
             items=ITEMS if options.items is None else options.items,
             results=options.results,
+            prices=prices,
+            concurrency=options.concurrency,
             seed=options.seed,
+            confirm=lambda plan: _confirm(plan, options.yes),
             progress=_Progress(stack).show,
         )
     told = found.to_dict()

@@ -77,12 +77,14 @@ _READING = (
     "tokenizer",
     "chat",
 )
-_LIMITS = ("max_calls", "budget", "price_input", "price_output")
+_LIMITS = ("max_calls", "budget")
+_PRICES = ("price_input", "price_output")
 _UNUSED = {
     "weights": (
         *_ASKED,
         *(name for name in _READING if name not in {"model", "tokenizer", "chat"}),
         *_LIMITS,
+        *_PRICES,
         *("items", "periods", "controls", "results", "report", "plot", "revalidate"),
     ),
     "revalidate": ("profile", *_LIMITS, "periods", "controls", "name", "out", "report", "plot"),

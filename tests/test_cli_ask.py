@@ -88,6 +88,7 @@ def test_the_strongest_layouts_are_asked_and_vote(run: Run, prompt: str) -> None
         "phaseguard: 4 layouts, phase of the answer 2, 3, 0, 1 of 4; strong phases: 2, 3",
         "phaseguard: calls    2 at least, 4 at most",
         *[line for line in done.err.splitlines() if line.startswith("phaseguard: tokens")],
+        "phaseguard: answer   B-8417 in 'The vault code is B-8417.', given",
         "1 of 4 calls: answered",
         "2 of 4 calls: answered",
     ]
@@ -132,7 +133,8 @@ def test_a_dry_run_asks_nothing_and_needs_no_key(
         plain = run(server, prompt, *KEYED, *prices, "--dry-run")
         made = run(server, prompt, *KEYED, *prices, "--dry-run", "--json")
         assert server.calls == ()
-    assert (plain.code, plain.err, made.err) == (0, "", "")
+    found = "phaseguard: answer   B-8417 in 'The vault code is B-8417.', given\n"
+    assert (plain.code, plain.err, made.err) == (0, found, found)
     assert "cost     0.075000 at least, 0.154000 at most" in plain.out
     forecast = json.loads(made.out)["forecast"]
     assert forecast["cost"] == {"least": 0.075, "expected": None, "most": 0.154}

@@ -44,9 +44,15 @@ def test_the_profile_is_listed_and_looked_at_again(capsys) -> None:
     assert main([*LAB, "--yes"]) == 0
     assert main(["profiles"]) == 0
     assert "measured" in capsys.readouterr().out.partition("lab-chunk4-s0")[2]
-    assert main(["calibrate", "--lab", "chunk4", "--revalidate", "lab-chunk4-s0", "--items", "15"]) == 0
-    assert capsys.readouterr().out.startswith("holds: ")
-    assert main(["calibrate", "--lab", "full", "--revalidate", "lab-chunk4-s0", "--items", "15"]) == 1
+    assert main(["calibrate", "--lab", "chunk4", "--revalidate", "lab-chunk4-s0", "--items", "15"]) == 2
+    assert "--yes" in capsys.readouterr().err
+    again = ["--revalidate", "lab-chunk4-s0", "--items", "15", "--yes"]
+    assert main(["calibrate", "--lab", "chunk4", *again]) == 0
+    out, err = capsys.readouterr()
+    assert "15 texts at 4 shifts" in err
+    assert "at most 64 calls" in err
+    assert out.startswith("holds: ")
+    assert main(["calibrate", "--lab", "full", *again]) == 1
     assert capsys.readouterr().out.startswith("changed: ")
 
 

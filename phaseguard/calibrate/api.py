@@ -21,7 +21,7 @@ from phaseguard.calibrate.outcome import (
     strengths_by_shape,
     strong_phases,
 )
-from phaseguard.calibrate.plan import Plan, make_plan
+from phaseguard.calibrate.plan import NOT_CONFIRMED, Plan, make_plan
 from phaseguard.calibrate.record import Results
 from phaseguard.calibrate.runner import Progress, Run
 from phaseguard.calibrate.settings import THINKING, answer_room
@@ -120,7 +120,7 @@ def calibrate(
     if save and out is None:
         _refuse_another(profile_name(name or base.name), endpoint, base)
     if confirm is not None and not confirm(plan):
-        raise InputError("Nothing was asked: the plan was not confirmed.")
+        raise InputError(NOT_CONFIRMED)
     extra = reasoning_fields(base.chat, base.reasoning)
     identity = _identity(endpoint, base, spoken, plan, most, seed)
     with Results(results, identity) as kept:

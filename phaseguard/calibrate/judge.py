@@ -211,7 +211,8 @@ def _without_effect(observations: Observations, common: _Common, smallest: float
 
 
 def _reason_without(common: _Common, smallest: float, sure: bool) -> str:
-    tried = f"no period from {common.scan.tests[0].period} to {common.scan.tests[-1].period} matters"
+    first, last = common.scan.tests[0].period, common.scan.tests[-1].period
+    tried = f"no period from {first} to {last} matters" if last > first else f"period {first} does not matter"
     start = f"By {common.statistic}, {tried} (p = {common.scan.p_value:.3g}, level {common.level:.3g})"
     if common.excluded is None:
         return f"{start}, but some phases were never asked."

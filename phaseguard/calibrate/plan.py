@@ -15,7 +15,8 @@ from phaseguard.stats.period import PERIODS
 
 ITEMS = 60
 LEAST_ITEMS = 6
-SECONDS_A_CALL = 3.0  # until the check call has told better
+SECONDS_A_CALL = 3.0  # for short answers without reasoning
+NOT_CONFIRMED = "Nothing was asked: the plan was not confirmed."
 _CONTROLS = 3  # probes beside the records
 _CONTROL_SHARE = 3  # of the items, one in so many
 _LEAST_SHIFTS = 4
@@ -36,7 +37,7 @@ class Plan:
         control_items: texts of each negative control; 0 for none.
         calls: requests at most; ``prompt_tokens``, ``answer_tokens``: of all of them, about.
         cost: dollars at most, about; None without prices.
-        seconds: about.
+        seconds: in all, if a call takes ``seconds_a_call``.
         sees: by period, the gap in points that is found with a chance of 90%; infinite where none is.
     """
 
@@ -52,6 +53,7 @@ class Plan:
     answer_tokens: int
     cost: float | None
     seconds: float
+    seconds_a_call: float
     sees: Mapping[int, float]
 
     def controls(self, period: int) -> Controls:
@@ -140,6 +142,7 @@ def make_plan(
         calls * answer_tokens,
         None if price is None else calls * price,
         calls * SECONDS_A_CALL / concurrency,
+        SECONDS_A_CALL,
         {
             period: smallest_gap(most, period, shifts=shifts, periods=candidates, level=level)
             for period in _TOLD_PERIODS

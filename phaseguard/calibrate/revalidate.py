@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -13,10 +13,11 @@ from phaseguard.calibrate.items import Language
 from phaseguard.calibrate.judge import Judgement
 from phaseguard.calibrate.openai import reasoning_fields
 from phaseguard.calibrate.outcome import Spent, judgement_dict, strengths_by_shape, strong_phases
-from phaseguard.calibrate.plan import Plan, make_plan
+from phaseguard.calibrate.plan import NOT_CONFIRMED, Plan, make_plan
 from phaseguard.calibrate.record import Results
 from phaseguard.calibrate.runner import Progress, Run
-from phaseguard.calibrate.settings import answer_room
+from phaseguard.calibrate.settings import THINKING, answer_room
+from phaseguard.ensemble import Prices
 from phaseguard.errors import InputError
 from phaseguard.profiles import PhaseProfile, load_profile
 from phaseguard.stats import Accuracy
@@ -71,7 +72,10 @@ def revalidate(
     *,
     items: int = ITEMS,
     results: str | os.PathLike[str] | None = None,
+    prices: Prices | None = None,
+    concurrency: int = 8,
     seed: int = 0,
+    confirm: Callable[[Plan], bool] | None = None,
     progress: Progress | None = None,
 ) -> Revalidation:
     """Ask a small sample and compare it with a measured profile; nothing is saved.
@@ -82,11 +86,14 @@ def revalidate(
         language: what is asked; take another seed than the calibration's.
         items: texts, each asked at every phase.
         results: a file that keeps answers, or None.
+        prices: of the endpoint.
+        concurrency: of the endpoint, to tell the time.
         seed: of the order.
+        confirm: asked before anything is spent; False stops.
         progress: told of every answer.
 
     Raises:
-        InputError: for a profile that was not measured.
+        InputError: for a profile that was not measured, or a plan not confirmed.
         EndpointError: when the endpoint cannot be asked.
 
     >>> from phaseguard.calibrate import LabEndpoint, LabLanguage, calibrate, lab_profile
@@ -102,12 +109,21 @@ def revalidate(
             f"Profile {known.name} was not measured: there is nothing to look at again. Calibrate."
         )
     periods = (known.period,) if known.period > 1 else _PERIODS_WITHOUT
+    most = answer_room(language, known)
     plan = make_plan(
-        prompt_tokens=language.tokens, answer_tokens=language.answer_tokens, items=items, periods=periods
+        prompt_tokens=language.tokens,
+        answer_tokens=min(most, THINKING // 8),
+        items=items,
+        prices=prices,
+        periods=periods,
+        controls=False,
+        concurrency=concurrency,
     )
     plan = replace(plan, looks=(plan.items,))
+    if confirm is not None and not confirm(plan):
+        raise InputError(NOT_CONFIRMED)
     with Results(results, _identity(endpoint, known, language, plan)) as kept:
-        extra, most = reasoning_fields(known.chat, known.reasoning), answer_room(language, known)
+        extra = reasoning_fields(known.chat, known.reasoning)
         run = Run(endpoint, language, known, plan, kept, extra, most, seed, progress)
         check, judgement = run.check(), run.look(0)
         answers = kept.of("records")
@@ -123,7 +139,7 @@ def revalidate(
             strengths=strengths,
             strong=strong,
             check=check,
-            spent=Spent.of(kept, None),
+            spent=Spent.of(kept, prices),
         )
 
 

@@ -36,7 +36,7 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
         f"{plan['items']} texts at {plan['shifts']} shifts, judged after {_list(plan['looks'])} texts",
         f"at most {plan['calls']:,} calls, about {plan['prompt_tokens']:,} prompt tokens and "
         f"{plan['answer_tokens']:,} answer tokens",
-        f"cost: {cost}; time: about {_time(plan['seconds'])}",
+        f"cost: {cost}; time: {_time(plan['seconds'])} if a call takes {plan['seconds_a_call']:g} s",
         f"smallest effect that is found 9 times of 10: {sees}",
     ]
 

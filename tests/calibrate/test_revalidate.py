@@ -12,6 +12,8 @@ from phaseguard.calibrate import (
     LabEndpoint,
     LabLanguage,
     OpenAIEndpoint,
+    Plan,
+    Prices,
     Revalidation,
     calibrate,
     lab_profile,
@@ -112,6 +114,27 @@ def test_too_few_answers_decide_nothing(chunk4) -> None:
         LabEndpoint("csa4-s0"), chunk4.with_(strengths=wide), LabLanguage.of("csa4-s0", seed=1), items=6
     )
     assert found.verdict == "undecided"
+
+
+def test_nothing_is_asked_before_the_plan_is_confirmed(chunk4) -> None:
+    plans: list[Plan] = []
+    endpoint = _Never("chunk4-s0")
+    with pytest.raises(InputError, match="not confirmed"):
+        revalidate(
+            endpoint,
+            chunk4,
+            FRESH,
+            items=15,
+            prices=Prices(1.0, 1.0),
+            confirm=lambda p: bool(plans.append(p)),
+        )
+    assert (plans[0].calls, plans[0].looks) == (64, (15,))
+    assert plans[0].cost is not None
+
+
+class _Never(LabEndpoint):
+    def ask(self, questions: Any) -> Any:
+        raise AssertionError("asked before the plan was confirmed")
 
 
 def test_what_was_never_measured_is_refused() -> None:
