@@ -1,7 +1,7 @@
 """The verdict: is there an effect of phase, at which period, which phases are strong?
 
 One function for the endpoint and for its negative controls. False alarms stay below alpha over all periods,
-both anchors and all looks: permutation p-values (:mod:`phaseguard.stats.labelled`) against shares of alpha
+both anchors and all looks: randomization p-values (:mod:`phaseguard.stats.labelled`) against shares of alpha
 (:mod:`phaseguard.calibrate.sequential`). "No effect" is a claim of its own, made only when the upper
 confidence limit of the gap is below what would be worth finding.
 """
@@ -100,7 +100,7 @@ def judge(
         smallest: gap in points that would be worth finding; "no effect" excludes it.
         looks: planned numbers of items, ascending, at which the data are judged; empty for one look.
         look: which of them this is, from 0; None for the last.
-        seed: of the permutations.
+        seed: of the relabellings.
 
     Raises:
         InputError: for no answers, impossible periods, or a look that is not planned.
@@ -117,7 +117,7 @@ def judge(
     candidates = tuple(sorted(set(periods)))
     scores, statistic = _scores(observations)
     found = scan_labelled(
-        scores if statistic == "margin" else _without_pads(observations),
+        scores,
         {"answer": observations.positions, "key": observations.keys},
         observations.items,
         periods=candidates,
@@ -170,23 +170,6 @@ def _scores(observations: Observations) -> tuple[NDArray[np.bool_] | NDArray[np.
     away = observations.margins - median[members]
     reach = _OUTLIER * 1.4826 * float(np.median(np.abs(away)))
     return (np.clip(away, -reach, reach) if reach > 0 else away) + median[members], "margin"
-
-
-def _without_pads(observations: Observations) -> NDArray[np.float64]:
-    """Right and wrong less what each number of pads brings at all items alike.
-
-    Longer pads read otherwise than shorter ones, and even ones otherwise than odd ones, so that answers of an
-    item could be permuted only if nobody minded. Items start at every phase: an effect of phase stays.
-    """
-    values, positions = observations.right.astype(np.float64), observations.positions
-    if not len(values):
-        return values
-    _, members = np.unique(observations.items, return_inverse=True)
-    starts = np.full(int(members.max()) + 1, positions.max())
-    np.minimum.at(starts, members, positions)
-    _, shifts = np.unique(positions - starts[members], return_inverse=True)
-    away = values - (np.bincount(members, values) / np.bincount(members))[members]
-    return np.asarray(values - (np.bincount(shifts, away) / np.bincount(shifts))[shifts])
 
 
 def _without_effect(observations: Observations, common: _Common, smallest: float, last: bool) -> Judgement:

@@ -6,7 +6,7 @@ smaller weight, a free one. A shape is a contrast of the phases' sums; its Bayes
 compares two normal distributions with known variance (Wakefield, American Journal of Human Genetics 81,
 2007). Their average is the best test against that mix of shapes (Neyman-Pearson), and it prefers the smaller
 of two periods that explain the same, since a longer one spreads its weight over more shapes (MacKay, Neural
-Computation 4, 1992). Nothing here needs the model to be true: p-values come from permutations.
+Computation 4, 1992). Nothing here needs the model to be true: p-values come from relabellings.
 """
 
 from __future__ import annotations
@@ -83,14 +83,32 @@ class Design:
         """``[rows, blocks]`` log Bayes factor, with the prior of the period, of ``[rows, columns]`` sums."""
         return np.stack([_evidence(block, sums[:, block.columns]) for block in self.blocks], axis=1)
 
+    def turned(self, sums: Floats, offsets: Ints) -> Floats:
+        """``[rows, columns]`` sums over all clusters, the indices of each moved by its offset.
+
+        Args:
+            sums: ``[clusters, columns]`` of each cluster's answers.
+            offsets: ``[rows, clusters]`` at least 0.
+        """
+        return np.concatenate(
+            [_turned(sums[:, block.columns], offsets % block.period) for block in self.blocks], axis=1
+        )
+
     def squares(self, sums: Floats) -> Floats:
         """``[blocks]`` chi-square per degree of freedom of one row of sums."""
         found = [np.square(sums[block.columns] @ block.whitened) for block in self.blocks]
         return np.array([float(square.mean()) if len(square) else 0.0 for square in found])
 
 
+def _turned(sums: Floats, turns: Ints) -> Floats:
+    """``[rows, period]`` sums over clusters of ``[clusters, period]``, each rolled by its turns."""
+    return np.asarray(
+        sum((turns == turn) @ np.roll(sums, turn, axis=1) for turn in range(sums.shape[1])), np.float64
+    )
+
+
 def _covariance(phases: Floats, sizes: Ints, variances: Floats) -> Floats:
-    """Of the sums by phase when the answers of each cluster are permuted: exact, whatever the cluster."""
+    """Of the sums by phase where answers of a cluster are exchangeable: the yardstick of evidence."""
     members = np.repeat(np.arange(len(sizes)), sizes)
     centred = phases - (np.add.reduceat(phases, np.cumsum(sizes) - sizes) / sizes[:, None])[members]
     return np.asarray((centred * variances[members][:, None]).T @ centred)

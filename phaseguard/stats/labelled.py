@@ -1,11 +1,12 @@
-"""Which period, and of which token index: the permutation test for paired designs.
+"""Which period, and of which token index: the randomization test for paired designs.
 
 Each item is asked at many shifts, so the phases are compared within items; and an answer has more than one
-index that could matter (its own, its key's). Every period of every labelling is tried at once; answers are
-permuted within clusters, which keeps difficulty, depth and sizes of the clusters as they are. That is valid
-where the answers of one cluster are exchangeable without an effect of phase: the same question, shifts of a
-few tokens. A period longer than the number of shifts works too (128, say): a cluster then tells only about
-the phases it covers, and clusters that start elsewhere about the others.
+index that could matter (its own, its key's). Every period of every labelling is tried at once. A relabelling
+moves all indices of a cluster by one random number, other ones for other clusters. That is valid where the
+clusters start at random phases, whatever their answers look like: those of one cluster may drift with the
+shift, as log probabilities do, and long pads may read otherwise than short ones. Permuting the answers within
+clusters would take both for an effect. A period longer than the number of shifts works too (128, say): a
+cluster then tells only about the phases it covers, and clusters that start elsewhere about the others.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from phaseguard.stats.period import PERIODS, PeriodScan, PeriodTest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_CELLS = 2_000_000  # answers times permutations that are held at once
+_CELLS = 2_000_000  # clusters times relabellings that are held at once
+_TURNS = 2**31  # a random whole number below has a phase as good as uniform at every period
 _TIE = 1e-9  # rounding must not make a relabelling that changes nothing less than the data
 
 
@@ -56,7 +58,7 @@ def scan_labelled(
 
     The statistic is :mod:`phaseguard.stats.evidence`; the largest of all candidates corrects for trying them
     (Westfall and Young, 1993). Monte Carlo p-values count the data as one relabelling, so they are valid with
-    any number of permutations (Phipson and Smyth, 2010). Order of the answers and names of the clusters make
+    any number of them (Phipson and Smyth, 2010). Order of the answers and names of the clusters make
     no difference, nor does a constant added to scores of a cluster.
 
     Args:
@@ -64,9 +66,9 @@ def scan_labelled(
         labels: name of each labelling and its ``[n]`` token indices.
         clusters: ``[n]`` item of each answer, any integers.
         periods: candidates, each at least 2.
-        permutations: random relabellings; no p-value is below ``1 / (permutations + 1)``.
+        permutations: number of random relabellings; no p-value is below ``1 / (permutations + 1)``.
         alpha: level at which a period is named.
-        seed: of the permutations.
+        seed: of the relabellings.
 
     Raises:
         InputError: for arrays that do not fit or are empty, or impossible periods.
@@ -84,15 +86,15 @@ def scan_labelled(
         raise InputError(f"periods are {candidates}: give whole numbers of at least 2.")
     table = _Table.of(scores, labels, clusters)
     design = Design.of(table.labels, table.sizes, table.variances, candidates)
-    rows = [design.evidence((table.residuals @ design.phases)[None])]
+    sums = np.add.reduceat(table.residuals[:, None] * design.phases, np.cumsum(table.sizes) - table.sizes)
+    rows = [design.evidence(sums.sum(0)[None])]
     rng, left = np.random.default_rng(seed), permutations
     while left:
-        batch = min(left, max(1, _CELLS // len(table.residuals)))
-        rows.append(design.evidence(table.permuted(rng, batch) @ design.phases))
+        batch = min(left, max(1, _CELLS // len(sums)))
+        rows.append(design.evidence(design.turned(sums, rng.integers(0, _TURNS, (batch, len(sums))))))
         left -= batch
-    evidence = np.concatenate(rows)
-    squares = design.squares(table.residuals @ design.phases)
-    return _found(evidence, squares, tuple(labels), candidates, alpha)
+    squares = design.squares(sums.sum(0))
+    return _found(np.concatenate(rows), squares, tuple(labels), candidates, alpha)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,18 +127,6 @@ class _Table:
         residuals = ordered - (np.bincount(members, ordered) / sizes)[members]
         variances = np.bincount(members, np.square(residuals)) / np.maximum(sizes - 1, 1)
         return cls(residuals, {name: index[order] for name, index in indices.items()}, sizes, variances)
-
-    def permuted(self, rng: np.random.Generator, rows: int) -> Floats:
-        """``[rows, n]`` the residuals, permuted within each cluster."""
-        starts, out = np.cumsum(self.sizes) - self.sizes, np.zeros((rows, len(self.residuals)))
-        # a cluster that is all right or all wrong stays what it is
-        varied = self.variances > 1e-12
-        for size in np.unique(self.sizes[varied]):
-            places = starts[varied & (self.sizes == size)][:, None] + np.arange(size)
-            out[:, places] = rng.permuted(
-                np.broadcast_to(self.residuals[places], (rows, *places.shape)), axis=2
-            )
-        return out
 
 
 def _order(values: Floats, indices: tuple[Ints, ...], groups: Ints) -> Ints:

@@ -53,15 +53,29 @@ def test_few_false_alarms() -> None:
     assert alarms(range(60)) <= 7, "99% of all binomials with 60 trials at 5% are within"
 
 
-def test_pads_that_read_unlike_each_other_are_no_period() -> None:
-    """Without phase, but harder behind an odd number of pads; items start at random."""
+def drifting(number: int, items: int, kind: str) -> Observations:
+    """No effect of phase, but answers of one item are not exchangeable; items start at random."""
+    rng = np.random.default_rng([6, number])
+    seen = NULLS[3].ask(rng, items, margins=True)
+    assert seen.margins is not None
+    shifts = seen.keys - seen.keys.reshape(items, 16).min(1)[seen.items]
+    away = {
+        "odd pads": -1.5 * (shifts % 2),
+        "long pads": -shifts / 5,
+        "walk": np.cumsum(rng.normal(size=(items, 16)), 1).ravel(),
+    }[kind]
+    margins = seen.margins + away
+    return Observations(margins > 0, seen.positions, seen.keys, seen.items, margins)
+
+
+@pytest.mark.parametrize("kind", ["odd pads", "long pads", "walk"])
+@pytest.mark.parametrize("margins", [True, False])
+def test_what_drifts_with_the_pads_is_no_period(kind: str, margins: bool) -> None:
     found = 0
     for number in range(40):
-        rng = np.random.default_rng([6, number])
-        seen = NULLS[3].ask(rng, 40)
-        odd = (seen.keys - seen.keys.reshape(40, 16).min(1)[seen.items]) % 2 == 1
-        right = seen.right & ~(odd & (rng.random(len(seen)) < 0.6))
-        found += judge(Observations(right, seen.positions, seen.keys, seen.items)).verdict == "effect"
+        seen = drifting(number, 40, kind)
+        plain = Observations(seen.right, seen.positions, seen.keys, seen.items)
+        found += judge(seen if margins else plain, seed=number).verdict == "effect"
     assert found <= 6, "99% of all binomials with 40 trials at 5% are within"
 
 
