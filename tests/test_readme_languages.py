@@ -110,7 +110,7 @@ def test_the_outline_sees_all_there_is() -> None:
         ("```sh\npython tests", "```\npython tests"),
         ("| DeepSeek-V4-Pro-Base | 4 | 34.8 ", "\n"),
         ("\n## ", "\n### "),
-        ("\n- `pads=", "\n  `pads="),
+        ("\n- `frozen=", "\n  `frozen="),
         ("`max_added_tokens=`", "`max_tokens=`"),
         ("`max_added_tokens=`", "max_added_tokens="),
         ("<!-- demo: end -->", "<!-- demo: stop -->"),
