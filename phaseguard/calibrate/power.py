@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phaseguard.errors import InputError
-from phaseguard.stats.evidence import Design
+from phaseguard.stats.evidence import TURNS, Design
 from phaseguard.stats.period import PERIODS
 
 _DRAWS = 1000
@@ -101,14 +101,18 @@ class _Plan:
     Attributes:
         noise: ``[draws, columns]`` of answers with variance 1; ``weak``: the part from the weak phase.
         effect: ``[columns]`` of an effect of size 1.
-        critical: evidence that noise alone exceeds with the probability of the level.
+        alone: further noise; ``moved``: ``[draws, columns]`` of that effect, each item's at random phases:
+            together what relabellings see.
+        level: of the test.
     """
 
     design: Design
     noise: NDArray[np.float64]
     weak: NDArray[np.float64]
     effect: NDArray[np.float64]
-    critical: float
+    alone: NDArray[np.float64]
+    moved: NDArray[np.float64]
+    level: float
     period: int
 
     @classmethod
@@ -132,10 +136,11 @@ class _Plan:
         both = np.concatenate([centred, centred * mask[:, None]], axis=1)
         noise, weak = np.split(_draws(rng, both.T @ both), 2, axis=1)
         alone, noise, weak = noise[:_DRAWS], noise[_DRAWS:], weak[_DRAWS:]
-        critical = float(np.quantile(design.evidence(alone).max(1), 1 - level))
+        by_item = (centred * mask[:, None]).reshape(drawn, shifts, -1).sum(1)
+        moved = design.turned(by_item, rng.integers(0, TURNS, (_DRAWS, drawn)))
         # more items raise the effect over the noise by the root of their number
-        effect = centred[mask].sum(0) * math.sqrt(items / drawn)
-        return cls(design, noise, weak, effect, critical, period)
+        effect = by_item.sum(0) * math.sqrt(items / drawn)
+        return cls(design, noise, weak, effect, alone, moved, level, period)
 
     def power(self, gap: float, accuracy: float, correlation: float) -> float:
         lowest = accuracy - gap / 100
@@ -146,13 +151,16 @@ class _Plan:
             )
         share = 1 / self.period
         strong, weak = (max(0.0, p * (1 - p)) * (1 - correlation) for p in (accuracy, lowest))
-        # what the permutations see as noise holds the effect itself
-        seen = (1 - share) * strong + share * weak + share * (1 - share) * (gap / 100) ** 2
+        alone = (1 - share) * strong + share * weak
+        # the answers' variance, which is the yardstick of evidence, holds the effect itself
+        seen = alone + share * (1 - share) * (gap / 100) ** 2
         if seen <= 0:
             return 0.0
+        relabelled = (math.sqrt(alone) * self.alone - gap / 100 * self.moved) / math.sqrt(seen)
+        critical = np.quantile(self.design.evidence(relabelled).max(1), 1 - self.level)
         sums = math.sqrt(strong) * self.noise + (math.sqrt(weak) - math.sqrt(strong)) * self.weak
         evidence = self.design.evidence((sums - gap / 100 * self.effect) / math.sqrt(seen)).max(1)
-        return float((evidence >= self.critical).mean())
+        return float((evidence >= critical).mean())
 
 
 def _draws(rng: np.random.Generator, covariance: NDArray[np.float64]) -> NDArray[np.float64]:

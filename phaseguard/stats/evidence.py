@@ -25,6 +25,7 @@ SIZE = 16.0  # prior variance of a shape's effect, in variances of its noise: an
 # longer period that much data show clearly would lose to a part of it
 FREE_SIZES = ((25.0, 0.9), (400.0, 0.05), (6400.0, 0.05))
 POWER_OF_TWO = 8.0  # prior weight of a period that is one: nearly all strides are
+TURNS = 2**31  # a random whole number below has a phase as good as uniform at every period
 _NOTHING = 1e-9
 
 

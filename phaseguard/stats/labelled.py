@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phaseguard.errors import InputError
-from phaseguard.stats.evidence import Design
+from phaseguard.stats.evidence import TURNS, Design
 from phaseguard.stats.period import PERIODS, PeriodScan, PeriodTest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _CELLS = 2_000_000  # clusters times relabellings that are held at once
-_TURNS = 2**31  # a random whole number below has a phase as good as uniform at every period
 _TIE = 1e-9  # rounding must not make a relabelling that changes nothing less than the data
 
 
@@ -91,7 +90,7 @@ def scan_labelled(
     rng, left = np.random.default_rng(seed), permutations
     while left:
         batch = min(left, max(1, _CELLS // len(sums)))
-        rows.append(design.evidence(design.turned(sums, rng.integers(0, _TURNS, (batch, len(sums))))))
+        rows.append(design.evidence(design.turned(sums, rng.integers(0, TURNS, (batch, len(sums))))))
         left -= batch
     squares = design.squares(sums.sum(0))
     return _found(np.concatenate(rows), squares, tuple(labels), candidates, alpha)
